@@ -19,15 +19,7 @@ const MOST: Bytes = Bytes::new(2_000_000_000);
 
 /// The memory of each port, or of each switch, where the scenario does not give it, and what it holds.
 pub(crate) fn memory(spec: &ValidSpec<'_>, network: &Network, paths: &Paths) -> PortMemory {
-    let conditions = Conditions {
-        network,
-        wire: spec.wire,
-        buffer: Bytes::ZERO,
-        pauses: spec.pfc.is_some(),
-        last_deadline: None,
-        largest_flow: Bytes::ZERO,
-        largest_coflow: Bytes::ZERO,
-    };
+    let conditions = Conditions { pauses: spec.pfc.is_some(), ..Conditions::new(network, spec.wire, Bytes::ZERO) };
     let need = spec.parameters.port_memory(&conditions).or_else(|| scheduled_data(spec, paths));
     let name = spec.transport.name;
     let least = LEAST.max(spec.wire.full);

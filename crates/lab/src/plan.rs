@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use flowloom_core::{Bytes, Duration, Flow, Memory, Network, Paths, Time, WireProfile};
+use flowloom_core::{Bytes, Duration, Flow, Memory, Network, Paths, Routing, Time, WireProfile};
 use flowloom_fabric::{AimedFault, Outage, RoutedSetup};
 use flowloom_transports::Conditions;
 use flowloom_transports::pfc::{Pfc, Storm};
@@ -127,13 +127,12 @@ impl Setup {
     pub(crate) fn conditions(&self) -> Conditions<'_> {
         let Extremes { last_deadline, largest_flow, largest_coflow } = self.extremes;
         Conditions {
-            network: &self.network,
-            wire: self.wire,
-            buffer: self.memory.bytes(),
             pauses: self.pfc.is_some(),
+            senders_choose_paths: self.paths.routing() == Routing::SprayLabelled,
             last_deadline,
             largest_flow,
             largest_coflow,
+            ..Conditions::new(&self.network, self.wire, self.memory.bytes())
         }
     }
 

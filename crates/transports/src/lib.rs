@@ -45,6 +45,8 @@ pub struct Conditions<'a> {
     pub buffer: Bytes,
     /// Whether ports pause their neighbours before they are full (priority flow control), so that they lose nothing.
     pub pauses: bool,
+    /// Whether senders choose the paths of packets, by labels.
+    pub senders_choose_paths: bool,
     /// The latest deadline of any flow, if there is one.
     pub last_deadline: Option<Time>,
     /// The size of the largest flow; zero if flows are not known in advance.
@@ -53,7 +55,21 @@ pub struct Conditions<'a> {
     pub largest_coflow: Bytes,
 }
 
-impl Conditions<'_> {
+impl<'a> Conditions<'a> {
+    /// Those of a network of which no more is known: nothing pauses, switches choose paths, and flows are not known in advance.
+    pub fn new(network: &'a Network, wire: WireProfile, buffer: Bytes) -> Conditions<'a> {
+        Conditions {
+            network,
+            wire,
+            buffer,
+            pauses: false,
+            senders_choose_paths: false,
+            last_deadline: None,
+            largest_flow: Bytes::ZERO,
+            largest_coflow: Bytes::ZERO,
+        }
+    }
+
     /// The rates of the slowest and of the fastest host.
     fn host_rates(&self) -> [Rate; 2] {
         let rates = || self.network.nic_ids().map(|nic| self.network.nic_rate(nic));
@@ -94,6 +110,13 @@ impl Conditions<'_> {
                 full * packets,
                 port.get() / full.get() + 1
             )
+        })
+    }
+
+    /// What is wrong with leaving out bad paths, if nobody chooses any.
+    fn unchosen_paths(&self, key: &str, avoids: bool) -> Option<String> {
+        (avoids && !self.senders_choose_paths).then(|| {
+            format!("{key}: it has no effect, because switches choose the paths; with fabric.routing = \"spray_labelled\", senders do")
         })
     }
 

@@ -148,7 +148,7 @@ fn drops_are_at_the_edge() {
 }
 
 /// Three flows of 10 Gb/s share three paths of 10 Gb/s and one of 2.5 Gb/s. Evenly, each path would get 7.5 Gb/s. So the slow one loses packets, each loss costs a timeout, and all flows are held back to what the
-/// slow path takes.
+/// slow path takes. The other paths have room for all.
 #[test]
 fn senders_can_avoid_a_slow_path() {
     let (network, slow) = beside_a_slow_path(3, gbps(10));
@@ -164,7 +164,7 @@ fn senders_can_avoid_a_slow_path() {
         (last, on_slow)
     };
     let ((even, all), (avoiding, fewer)) = (go(false), go(true));
-    assert!(avoiding < 0.85 * even && fewer < all, "{even} s, {all} packets; {avoiding} s, {fewer} packets");
+    assert!(avoiding < 0.5 * even && fewer < all, "{even} s, {all} packets; {avoiding} s, {fewer} packets");
 }
 
 /// Of the 16 paths between two pods of a fat tree with k = 8, each gets as many packets of a flow as the others.

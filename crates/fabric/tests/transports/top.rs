@@ -209,13 +209,8 @@ fn unscheduled_packets_save_a_round_trip_of_short_flows() {
 /// The configuration with which the lab runs these flows: its thresholds follow from their sizes.
 fn fitted(config: Config, network: &Network, flows: &[Flow]) -> Config {
     let conditions = Conditions {
-        network,
-        wire: WIRE,
-        buffer: Bytes::new(1_000_000),
-        pauses: false,
-        last_deadline: None,
-        largest_flow: Bytes::ZERO,
         largest_coflow: flows.iter().map(Flow::coflow_size).max().expect("flows"),
+        ..Conditions::new(network, WIRE, Bytes::new(1_000_000))
     };
     let sizes = || flows.iter().map(|flow| SizeShare { low: flow.size, high: flow.size, share: 1.0 }).collect();
     config.fitted(&conditions, &sizes).unwrap_or(config)

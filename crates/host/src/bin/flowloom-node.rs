@@ -211,13 +211,10 @@ where
     let config: T::Config = table.try_into().map_err(|error| invalid(format!("--config: {error}")))?;
     config.check().map_err(invalid)?;
     let conditions = Conditions {
-        network: cluster.network(),
-        wire: cluster.wire::<T>()?,
-        buffer: cluster.profile().nic_memory::<T>(&config),
-        pauses: false,
         last_deadline: flows.iter().filter_map(|planned| planned.flow.deadline).max(),
         largest_flow: flows.iter().map(|planned| planned.flow.size).max().unwrap_or_default(),
         largest_coflow: flows.iter().map(|planned| planned.flow.coflow_size()).max().unwrap_or_default(),
+        ..Conditions::new(cluster.network(), cluster.wire::<T>()?, cluster.profile().nic_memory::<T>(&config))
     };
     config.check_under(&conditions).map_err(invalid)?;
     for misfit in config.misfits(&conditions) {

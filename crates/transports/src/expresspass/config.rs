@@ -286,17 +286,9 @@ mod tests {
     /// With one credit of burst, a credit of 92 B could never leave.
     #[test]
     fn credits_that_no_port_could_send_are_refused() {
-        use flowloom_core::{Switching, Time, topology};
+        use flowloom_core::{Switching, topology};
         let network = topology::single_switch(2, Rate::from_gbps(10), Duration::from_us(1), Switching::StoreAndForward);
-        let conditions = Conditions {
-            network: &network,
-            wire: WireProfile::ETHERNET_1538,
-            buffer: Bytes::new(100_000),
-            pauses: false,
-            last_deadline: None::<Time>,
-            largest_flow: Bytes::ZERO,
-            largest_coflow: Bytes::ZERO,
-        };
+        let conditions = Conditions::new(&network, WireProfile::ETHERNET_1538, Bytes::new(100_000));
         let check = |config: Config| config.check_under(&conditions);
         assert_eq!(check(Config::default()), Ok(()));
         assert_eq!(check(Config { credit_burst: 1, credit_spread: Bytes::ZERO, ..Config::default() }), Ok(()));

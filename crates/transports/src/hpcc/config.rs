@@ -268,16 +268,8 @@ mod tests {
     }
 
     fn conditions(network: &Network) -> Conditions<'_> {
-        let (buffer, largest_flow) = (Bytes::new(100_000), Bytes::new(1_000_000));
-        Conditions {
-            network,
-            wire: WireProfile::IP_1500,
-            buffer,
-            pauses: false,
-            last_deadline: None,
-            largest_flow,
-            largest_coflow: Bytes::ZERO,
-        }
+        let plain = Conditions::new(network, WireProfile::IP_1500, Bytes::new(100_000));
+        Conditions { largest_flow: Bytes::new(1_000_000), ..plain }
     }
 
     fn check(config: &Config, network: &Network) -> Result<(), String> {

@@ -159,7 +159,8 @@ impl Checked for Config {
 
     fn misfits(&self, conditions: &Conditions<'_>) -> Vec<String> {
         let window = conditions.small_window("initial_window", self.initial_window);
-        conditions.early_timeout("rto", self.rto).into_iter().chain(window).collect()
+        let paths = conditions.unchosen_paths("avoid_paths", self.avoid_paths);
+        conditions.early_timeout("rto", self.rto).into_iter().chain(window).chain(paths).collect()
     }
 }
 

@@ -10,6 +10,9 @@ use super::header::{Header, Part};
 use super::host::Rules;
 use crate::toolkit::{FlowTable, IndexedHeap, Outbox, PathDeck, RandomStream, RangeSet};
 
+/// How many packets of each path a sender that leaves out bad ones remembers. A path that is too slow trims most of its packets, so few tell.
+const REMEMBERED: u64 = 16;
+
 /// The receiver's counts of a flow's pulls.
 #[derive(Clone, Copy)]
 pub(super) struct Pulls {
@@ -156,7 +159,7 @@ impl Sender {
                 timeouts: 0,
                 counted: Time::ZERO,
                 last_heard: Time::ZERO,
-                paths: PathDeck::new(labels.unwrap_or(0), rules.avoid_paths),
+                paths: PathDeck::new(labels.unwrap_or(0), if rules.avoid_paths { REMEMBERED } else { 0 }),
             },
         );
         self.enlist(slot);

@@ -139,16 +139,20 @@ impl Checked for Config {
     }
 
     fn misfits(&self, conditions: &Conditions<'_>) -> Vec<String> {
-        let windows = [
+        let misfits = [
+            conditions.early_timeout("rto", self.rto),
             conditions.small_window("max_window", self.max_window),
             conditions.large_window("initial_window", self.initial_window, self.port_limit(conditions.buffer)),
+            conditions.unchosen_paths("avoid_paths", self.avoid_paths),
         ];
-        conditions.early_timeout("rto", self.rto).into_iter().chain(windows.into_iter().flatten()).collect()
+        misfits.into_iter().flatten().collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use flowloom_core::{Rate, Switching, WireProfile, topology};
+
     use super::*;
     use crate::trial::{default_text, refused};
 
@@ -157,6 +161,22 @@ mod tests {
         let text = default_text::<Config>();
         assert!(text.contains("rto = \"45us\""), "{text}");
         assert!(toml::from_str::<Config>("windw = 3").is_err());
+    }
+
+    /// To leave out paths has an effect only where senders choose them.
+    #[test]
+    fn a_choice_that_senders_do_not_have_is_a_misfit() {
+        let network = topology::single_switch(2, Rate::from_gbps(10), Duration::from_us(1), Switching::StoreAndForward);
+        let plain = Conditions::new(&network, WireProfile::IP_1500, Bytes::new(36_000));
+        let said = |avoid_paths, senders_choose_paths| {
+            let config = Config { avoid_paths, ..Config::default() };
+            config.misfits(&Conditions { senders_choose_paths, ..plain })
+        };
+        assert!(
+            [(false, false), (false, true), (true, true)].into_iter().all(|(avoid, choose)| said(avoid, choose).is_empty())
+        );
+        let [sentence] = &said(true, false)[..] else { panic!("one key has no effect") };
+        assert!(sentence.starts_with("avoid_paths: it has no effect"), "{sentence}");
     }
 
     #[test]

@@ -7,6 +7,11 @@ use flowloom_core::{Bytes, Event, Flow, FlowId, Gauge, NodeId, Paths, Readings, 
 use super::{Config, Header, Outbox, Priority};
 use crate::toolkit::{FlowTable, Framing, IndexedHeap, PathDeck, RandomStream, RangeSet};
 
+/// How many packets of each path a sender that leaves out bad ones remembers. Losses are rare, since each keeps its flow waiting for a timeout, so it takes many packets to tell paths
+/// apart. Beside a path of a quarter of the rate, three flows took 0.71 of the time that they take over all paths with 16, 0.43 with 64, 0.37 with 256, and 0.36 with 1024, with
+/// which a flow that no path holds back loses time to paths that it leaves out by chance.
+const REMEMBERED: u64 = 256;
+
 /// The paths of a flow whose sender chooses them.
 struct Choice {
     deck: PathDeck,
@@ -145,7 +150,7 @@ impl Sender {
         let mut state = Sending::new(flow, &self.framing, &self.config, now + self.config.rto);
         let labels = self.paths.as_ref().and_then(|paths| paths.labels(self.source, flow.dst));
         state.paths = labels.map(|labels| {
-            let deck = PathDeck::new(labels, self.config.avoid_paths);
+            let deck = PathDeck::new(labels, if self.config.avoid_paths { REMEMBERED } else { 0 });
             Box::new(Choice { deck, unanswered: VecDeque::new() })
         });
         let slot = self.flows.insert(flow.id, state);

@@ -62,8 +62,7 @@ mod tests {
     }
 
     fn under(network: &Network) -> Conditions<'_> {
-        let (buffer, none) = (Bytes::new(1_000_000), Bytes::ZERO);
-        Conditions { network, wire: WIRE, buffer, pauses: false, last_deadline: None, largest_flow: none, largest_coflow: none }
+        Conditions::new(network, WIRE, Bytes::new(1_000_000))
     }
 
     fn share(low: u64, high: u64, share: f64) -> SizeShare {

@@ -29,9 +29,6 @@ const JUDGED: u64 = 4;
 /// A path is bad if the share of its packets that failed is more than this times the share of all.
 const BAD: u64 = 2;
 
-/// What is known is halved once it is of more packets than this for each path.
-const REMEMBERED: u64 = 16;
-
 /// The path labels of one flow. The permutation is drawn as the flow goes on: each draw is uniform among the labels that have not come in
 /// this round.
 #[derive(Clone, Debug, Default)]
@@ -43,17 +40,19 @@ pub struct PathDeck {
     scores: Vec<Score>,
     /// Of all paths.
     all: Score,
+    /// What is known is halved once it is of more packets than this for each path.
+    remembered: u64,
 }
 
 impl PathDeck {
-    /// The labels `0..count`, of which bad ones are left out if `avoids`.
+    /// The labels `0..count`. Where up to `remembered` packets of each path are remembered, bad ones are left out; with 0, none is.
     ///
     /// # Panics
     /// If there are more than 65,536.
-    pub fn new(count: u32, avoids: bool) -> PathDeck {
+    pub fn new(count: u32, remembered: u64) -> PathDeck {
         let label = |label| u16::try_from(label).expect("at most 65,536 labels");
-        let scores = if avoids { vec![Score::default(); count as usize] } else { Vec::new() };
-        PathDeck { labels: (0..count).map(label).collect(), next: 0, scores, all: Score::default() }
+        let scores = if remembered > 0 { vec![Score::default(); count as usize] } else { Vec::new() };
+        PathDeck { labels: (0..count).map(label).collect(), next: 0, scores, all: Score::default(), remembered }
     }
 
     /// The label of the next packet.
@@ -77,7 +76,7 @@ impl PathDeck {
         self.next = place + 1;
         if left == 1 {
             self.next = 0;
-            if self.all.packets() > REMEMBERED * self.labels.len() as u64 {
+            if self.all.packets() > self.remembered * self.labels.len() as u64 {
                 self.scores.iter_mut().chain([&mut self.all]).for_each(Score::halve);
             }
         }
@@ -105,7 +104,7 @@ mod tests {
 
     #[test]
     fn every_path_comes_once_per_round_in_a_random_order() {
-        let (mut deck, mut random) = (PathDeck::new(6, false), RandomStream::new(3));
+        let (mut deck, mut random) = (PathDeck::new(6, 0), RandomStream::new(3));
         let mut firsts = [0; 6];
         for _ in 0..6000 {
             let round: Vec<u16> = (0..6).map(|_| deck.draw(&mut random).unwrap()).collect();
@@ -121,7 +120,7 @@ mod tests {
     #[test]
     fn without_labels_there_is_none() {
         assert_eq!(PathDeck::default().draw(&mut RandomStream::new(1)), None);
-        let mut only = PathDeck::new(1, true);
+        let mut only = PathDeck::new(1, 16);
         assert_eq!((0..3).filter_map(|_| only.draw(&mut RandomStream::new(1))).collect::<Vec<_>>(), [0, 0, 0]);
     }
 
@@ -129,7 +128,7 @@ mod tests {
     #[test]
     fn a_path_that_fails_more_than_others_is_left_out() {
         let uses = |fails: fn(u16) -> bool| {
-            let (mut deck, mut random) = (PathDeck::new(4, true), RandomStream::new(3));
+            let (mut deck, mut random) = (PathDeck::new(4, 16), RandomStream::new(3));
             let mut uses = [0; 4];
             for _ in 0..4000 {
                 let label = deck.draw(&mut random).unwrap();

@@ -252,15 +252,7 @@ fn parameters_that_cannot_work_are_refused() {
     assert_eq!(refused::<Config>("header_memory = 0.0"), Err("header_memory".into()));
     assert_eq!(refused::<Config>("pull_rate = nan"), Err("pull_rate".into()));
     let pair = pair(&Config::default(), 2);
-    let conditions = Conditions {
-        network: pair.network(),
-        wire: WireProfile::IP_1500,
-        buffer: Bytes::new(1500),
-        pauses: false,
-        last_deadline: None,
-        largest_flow: Bytes::ZERO,
-        largest_coflow: Bytes::ZERO,
-    };
+    let conditions = Conditions::new(pair.network(), WireProfile::IP_1500, Bytes::new(1500));
     let small = Config { header_memory: 0.01, data_queue: 2, ..Config::default() };
     let message = small.check_under(&conditions).unwrap_err();
     assert!(

@@ -151,10 +151,8 @@ fn the_default_reads_back_and_what_could_not_run_is_refused_by_name() {
 /// What a configuration becomes with a workload of these sizes, in packets, and shares.
 fn fitted(config: Config, sizes: &[(u64, u64, f64)]) -> Option<Config> {
     let network = topology::single_switch(2, Rate::from_gbps(10), DELAY, Switching::StoreAndForward);
-    let (buffer, largest_flow) = (Bytes::new(100_000), Bytes::ZERO);
-    let largest_coflow = Bytes::new(9000);
-    let conditions =
-        Conditions { network: &network, wire: WIRE, buffer, pauses: false, last_deadline: None, largest_flow, largest_coflow };
+    let plain = Conditions::new(&network, WIRE, Bytes::new(100_000));
+    let conditions = Conditions { largest_coflow: Bytes::new(9000), ..plain };
     let share =
         |&(low, high, share): &(u64, u64, f64)| SizeShare { low: Bytes::new(low * 1460), high: Bytes::new(high * 1460), share };
     let fitted = config.fitted(&conditions, &|| sizes.iter().map(share).collect());
