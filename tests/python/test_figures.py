@@ -642,6 +642,16 @@ def test_tuning_shows_the_best_setting_of_each_point_and_keeps_the_others_in_the
     assert sum(r["shown"] for r in rows) == 4
 
 
+def test_trials_may_have_keys_of_their_own(papers):
+    tune = TUNE.replace("minimise", "at = { load = 0.3 }\nminimise") + 'trials = { "workload.flows" = 40 }\n'
+    figure = figure_with(papers, "[scale.quick]", tune)
+    assert {merged(run.job.scenario)["workload"]["flows"] for run in trials(figure, "quick")} == {40}
+    assert {merged(run.job.scenario)["workload"]["flows"] for run in plan(figure, "quick")} == {200}
+    wrong = figure_with(papers, "[scale.quick]", tune.replace("workload.flows", "workload.flos"))
+    with pytest.raises(ScenarioError, match=r"fig1\.toml:20: at load 0.3, pfabric: workload\.flos: unknown key"):
+        trials(wrong, "quick")
+
+
 def test_trials_select_one_setting_for_all_points_that_differ_only_where_they_were_made(papers):
     figure = figure_with(papers, "[scale.quick]", TUNE.replace("minimise", "at = { load = 0.3 }\nminimise"))
     tried = trials(figure, "quick")

@@ -46,4 +46,5 @@ def _places(figure: Figure, scale: str) -> Iterator[tuple[Place, str]]:
     yield from rules(figure.rules_added, "add")
     yield from rules(figure.scales[scale].rules, "scale", scale, "set")
     yield from ((("axis", number, "values"), axis.key) for number, axis in enumerate(figure.axes) if axis.key)
+    yield from ((("scale", scale, "trials", key), key) for key in figure.scales[scale].trials)
     yield from ((("tune", number, "keys", key), key) for number, tune in enumerate(figure.tunes) for key in tune.keys)

@@ -92,8 +92,9 @@ def settings(
                 keys |= rule.keys
         keys |= {axis.key: point[axis.name] for axis in figure.axes if axis.key}
         for tuning, minimise, trial in _tunings(figure, point, chosen):
+            apart = figure.scales[scale].trials if trial else {}
             try:
-                asked = base.set({**keys, **tuning, **(changes or {})})
+                asked = base.set({**keys, **apart, **tuning, **(changes or {})})
             except ScenarioError as error:
                 raise blamed(error, figure, scale, name(figure.axes, point), changes or {}) from None
             yield Setting(point, tuning, minimise, asked, trial)

@@ -133,6 +133,8 @@ class Scale(Model):
     seeds_max: Annotated[int, Field(le=RUNS_MAX)] = Field(default_factory=lambda said: said["seeds"])
     """The maximum number of seeds; seeds are added while a claim is undecided."""
     rules: list[Rule] = Field([], alias="set")
+    trials: dict[Key, Plain] = {}
+    """Scenario keys of trials alone, which take precedence over those of the rules."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Scale:
