@@ -175,7 +175,8 @@ impl<H: Wire, O: Observer<H>> LinkLayer<H> for Links<H, O> {
             return link;
         }
         let packet = &self.pool[id];
-        let (flow, src, dst, label) = (packet.flow, packet.src, packet.dst, packet.header.path_label());
+        let (flow, src, dst) = (packet.flow, packet.src, packet.dst);
+        let label = || packet.header.path_label();
         if let Some(link) = self.routes.pick(line.from, Origin::Link(link.reverse()), flow, src, dst, label) {
             return link;
         }
@@ -356,7 +357,8 @@ impl<H: Wire, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
             let is_nic = self.ports.line(link.reverse()).is_nic;
             return is_nic.then_some((node, PacketId::NONE));
         }
-        let (flow, src, dst, label) = (packet.flow, packet.src, packet.dst, packet.header.path_label());
+        let (flow, src, dst) = (packet.flow, packet.src, packet.dst);
+        let label = || packet.header.path_label();
         let picked = self.ports.link_layer.routes.pick(node, Origin::Link(link), flow, src, dst, label);
         let egress = picked.unwrap_or_else(|| self.pick_by_load(node, flow, src, dst));
         self.ports.enqueue(egress, id, ingress);
@@ -389,7 +391,8 @@ impl<H: Wire, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         let link = match self.uplinks[node.index()] {
             Uplink::Nic(nic) => nic,
             Uplink::Routed => {
-                let (flow, src, dst, label) = (packet.flow, packet.src, packet.dst, packet.header.path_label());
+                let (flow, src, dst) = (packet.flow, packet.src, packet.dst);
+                let label = || packet.header.path_label();
                 let picked = self.ports.link_layer.routes.pick(node, Origin::Local(node), flow, src, dst, label);
                 picked.unwrap_or_else(|| self.pick_by_load(node, flow, src, dst))
             }

@@ -80,8 +80,8 @@ impl Routes {
         self.paths.rate(at, to)
     }
 
-    /// The link on which switch `at` sends a packet of `flow` from `src` to `dst`, which may have a path label. `None` if the choice depends on more than that: see
-    /// [`Routes::pick_by_load`].
+    /// The link on which switch `at` sends a packet of `flow` from `src` to `dst`, which may have a path label. The label is read only where senders choose paths. `None` if the choice
+    /// depends on more than that: see [`Routes::pick_by_load`].
     #[inline(always)]
     pub fn pick(
         &mut self,
@@ -90,7 +90,7 @@ impl Routes {
         flow: FlowId,
         src: NodeId,
         dst: NodeId,
-        label: Option<u16>,
+        label: impl FnOnce() -> Option<u16>,
     ) -> Option<LinkId> {
         let Routes { paths, counters, streams, .. } = self;
         let group = match paths.way(at, dst) {
@@ -107,7 +107,7 @@ impl Routes {
                 *turn = turn.wrapping_add(1);
                 *turn % group.count()
             }
-            Routing::SprayLabelled => match label {
+            Routing::SprayLabelled => match label() {
                 Some(label) => return Some(paths.labelled(group, at, dst, label)),
                 None => below(group.count(), &mut streams[at.index()]),
             },
@@ -258,7 +258,7 @@ mod tests {
                 return path;
             }
             assert!(path.len() < 8, "a loop");
-            let picked = routes.pick(at, Origin::Link(last), FlowId(flow), src, dst, label);
+            let picked = routes.pick(at, Origin::Link(last), FlowId(flow), src, dst, || label);
             let by_load = |routes: &mut Routes| routes.pick_by_load(at, FlowId(flow), src, dst, Time::ZERO, |_| Duration::ZERO);
             path.push(picked.unwrap_or_else(|| by_load(routes)));
         }
@@ -384,7 +384,7 @@ mod tests {
             let drains = |link| Duration::from_us(drains_us[place(link)]);
             let now = Time::ZERO + Duration::from_us(now_us);
             let (at, flow, src, dst) = (NodeId(4), FlowId(flow), NodeId(0), NodeId(3));
-            assert_eq!(routes.pick(at, Origin::Link(LinkId(0)), flow, src, dst, None), None);
+            assert_eq!(routes.pick(at, Origin::Link(LinkId(0)), flow, src, dst, || None), None);
             place(routes.pick_by_load(at, flow, src, dst, now, drains))
         }
     }

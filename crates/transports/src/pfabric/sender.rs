@@ -33,7 +33,9 @@ impl Choice {
             let (_, label) = self.unanswered.remove(place).expect("it was found");
             self.deck.tell(label, true);
         }
-        self.unanswered.retain(|(sent, _)| *sent >= cumulative);
+        while self.unanswered.front().is_some_and(|(sent, _)| *sent < cumulative) {
+            self.unanswered.pop_front();
+        }
     }
 
     /// The flow has timed out and sends all unanswered packets again.
