@@ -59,6 +59,8 @@ pub(crate) struct Region<T: Transport, P: Discipline<T::Header>, O: Observer<T::
     woke: bool,
     /// The paths that packets take from the instants of [`Kind::Reroute`] on.
     reroutes: Vec<Paths>,
+    /// As many events are left to this step.
+    left: u64,
     /// Events after this are not handled in this step.
     until: Time,
     /// How long this step goes on when all flows are over, unless `until` says so already.
@@ -132,6 +134,7 @@ where
             busy_since: (Time::ZERO, 0),
             woke: false,
             reroutes: Vec::new(),
+            left: 0,
             until: Time::ZERO,
             grace: None,
             events: 0,
@@ -216,25 +219,25 @@ where
     /// opened while no other is open here. Returns false if no event is left that it may handle.
     #[inline(never)] // one loop of events, however many call it
     pub fn step(&mut self, until: Time, grace: Option<Duration>, budget: u64, heeds: bool) -> bool {
-        // What the loop seldom needs stays out of its registers.
-        (self.until, self.grace) = (until, grace);
-        let mut left = budget;
+        // What the loop needs once per event stays out of its registers.
+        (self.left, self.until, self.grace) = (budget, until, grace);
+        self.heed_end();
         let going = loop {
-            if left == 0 {
+            if self.left == 0 {
                 break true;
-            }
-            if self.plane.unfinished == 0 {
-                self.begin_grace();
             }
             let Some((now, source, payload)) = self.plane.ports.link_layer.calendar.pop(self.until) else {
                 break false;
             };
             self.plane.ports.link_layer.now = now;
-            left -= 1;
+            self.left -= 1;
             match Kind::of(source) {
                 Kind::Arrival(link) => match self.plane.arrive(link, PacketId::from_index(payload)) {
                     Some((node, id)) if id.is_none() => self.refill_nic(node),
-                    Some((node, id)) => self.deliver(link, node, id),
+                    Some((node, id)) => {
+                        self.deliver(link, node, id);
+                        self.heed_end();
+                    }
                     None => {}
                 },
                 Kind::Service(link) => {
@@ -245,17 +248,19 @@ where
                 Kind::Timer(node) => {
                     if self.plane.timer_event(node) {
                         self.wake(node);
+                        self.heed_end();
                     }
                 }
                 kind => {
                     self.handle_seldom(kind, payload);
+                    self.heed_end();
                     if self.woke && heeds {
                         break true;
                     }
                 }
             }
         };
-        self.events = self.events.wrapping_add(budget - left);
+        self.events = self.events.wrapping_add(budget - self.left);
         if std::mem::take(&mut self.woke) {
             self.busy_since = (self.plane.ports.link_layer.now, self.events);
         }
@@ -284,6 +289,14 @@ where
                 self.plane.reroute(self.reroutes[payload as usize].clone());
             }
             Kind::Arrival(_) | Kind::Service(_) | Kind::Timer(_) => unreachable!("these are handled in the loop"),
+        }
+    }
+
+    /// Lets this step end a while after the last flow was over, if it is over.
+    #[inline(always)]
+    fn heed_end(&mut self) {
+        if self.plane.unfinished == 0 {
+            self.begin_grace();
         }
     }
 
