@@ -1,6 +1,6 @@
 //! Strict priority among up to eight classes.
 
-use flowloom_core::{Bytes, Dequeue, Discipline, DropReason, PacketId, Pool, PortCall};
+use flowloom_core::{Bytes, Dequeue, Discipline, DropReason, PacketId, Pool, PortCall, Time};
 
 use super::classes::{ClassSet, Classes, limit};
 
@@ -87,6 +87,12 @@ impl<H> Discipline<H> for StrictPriority {
         self.classes.pop(call.pool, ClassSet::NONE).map_or(Dequeue::Idle, |(_, packet)| Dequeue::Packet(packet))
     }
 
+    /// An empty port need not be served, as a NIC is that takes packets from its endpoint.
+    #[inline]
+    fn ready_at(&self, free_at: Time) -> Time {
+        if self.classes.is_empty() { Time::MAX } else { free_at }
+    }
+
     fn each_queued(&self, pool: &Pool<H>, visit: &mut dyn FnMut(PacketId)) {
         self.classes.ids(pool).for_each(visit);
     }
@@ -106,6 +112,15 @@ mod tests {
             rig.enqueue(packet(flow, class, 1500));
         }
         assert_eq!(rig.drain(), [3, 1, 4, 0, 2, 5]);
+    }
+
+    #[test]
+    fn an_empty_port_asks_for_no_service() {
+        let mut rig = Rig::new(StrictPriority::new(2, Buffer::Shared(Bytes::new(3000))));
+        let free_at = Time::from_ps(7);
+        assert_eq!(Discipline::<()>::ready_at(rig.port(), free_at), Time::MAX);
+        rig.enqueue(packet(0, 1, 1500));
+        assert_eq!(Discipline::<()>::ready_at(rig.port(), free_at), free_at);
     }
 
     #[test]

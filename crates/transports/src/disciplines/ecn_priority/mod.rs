@@ -55,6 +55,8 @@ pub struct EcnPriority {
     limit: u32,
     /// `u32::MAX`, which no queue reaches, if nothing is marked.
     mark_above: u32,
+    /// The largest packet that an empty port neither drops nor marks.
+    passes: u32,
     scope: Scope,
     mark_by_class: bool,
     mark_at_dequeue: bool,
@@ -102,9 +104,11 @@ impl EcnPriority {
         let mark_above = if config.ecn == Marking::Off { u32::MAX } else { above };
         let red = (all_above > above)
             .then(|| Box::new(Red { above, all_above, share: config.mark_share, random: RandomStream::new(site.seed) }));
+        let limit = limit(site.memory.bytes());
         EcnPriority {
-            limit: limit(site.memory.bytes()),
+            limit,
             mark_above,
+            passes: limit.min(mark_above),
             scope,
             mark_by_class: config.ecn == Marking::Queue,
             mark_at_dequeue: config.mark_at == MarkAt::Dequeue,
@@ -182,7 +186,7 @@ impl<H> Discipline<H> for EcnPriority {
     fn pass(&mut self, call: &mut PortCall<'_, H, SharedMemory>, packet: PacketId) -> bool {
         let size = call.pool[packet].size_bytes;
         let fits = self.scope != Scope::Switch || call.shared.used + u64::from(size) <= u64::from(self.limit);
-        self.classes.is_empty() && size <= self.limit.min(self.mark_above) && fits
+        self.classes.is_empty() && size <= self.passes && fits
     }
 
     #[inline]
