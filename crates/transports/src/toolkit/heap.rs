@@ -134,13 +134,19 @@ impl<K: Ord + Copy> IndexedHeap<K> {
         let item = self.items[at];
         loop {
             let first = at * ARITY + 1;
-            let children = first..(first + ARITY).min(self.items.len());
-            let Some(least) = children.min_by_key(|child| self.items[*child]) else { break };
-            if item < self.items[least] {
+            // A slice of the children, so that bounds are checked once for all of them.
+            let Some((child, others)) = self.items.get(first..).and_then(<[_]>::split_first) else { break };
+            let (mut least, mut place) = (*child, first);
+            for (child, index) in others.iter().take(ARITY - 1).zip(first + 1..) {
+                if *child < least {
+                    (least, place) = (*child, index);
+                }
+            }
+            if item < least {
                 break;
             }
-            self.settle(at, self.items[least]);
-            at = least;
+            self.settle(at, least);
+            at = place;
         }
         self.settle(at, item);
     }
