@@ -87,7 +87,7 @@ impl<H> Discipline<H> for StrictPriority {
         self.classes.pop(call.pool, ClassSet::NONE).map_or(Dequeue::Idle, |(_, packet)| Dequeue::Packet(packet))
     }
 
-    /// An empty port need not be served, as a NIC is that takes packets from its endpoint.
+    /// An empty port asks for no service. The NIC of a `Nic::Pulled` endpoint is served after each packet, and is mostly empty then.
     #[inline]
     fn ready_at(&self, free_at: Time) -> Time {
         if self.classes.is_empty() { Time::MAX } else { free_at }
