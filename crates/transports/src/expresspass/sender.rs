@@ -4,7 +4,7 @@ use flowloom_core::{Bytes, Duration, Event, Flow, FlowId, NodeId, Time};
 
 use super::config::RETRY_DOUBLINGS_MAX;
 use super::scheme::{Outbound, Rules, Scheme};
-use crate::toolkit::{FlowTable, IndexedHeap, Outbox};
+use crate::toolkit::{FlowTable, Outbox, Timers};
 
 /// A flow that this node sends.
 struct Sending<F> {
@@ -22,19 +22,17 @@ struct Sending<F> {
     /// How often a request or a stop was repeated. It does not fall back when a credit comes: where many flows share a link, each gets
     /// a credit only now and then, and frequent requests would take bandwidth from data.
     repeats: u32,
-    /// When to repeat the last request or stop. The flow's timer may be earlier, never later.
-    due: Time,
 }
 
 pub(crate) struct Sender<S: Scheme> {
     flows: FlowTable<Sending<S::Outbound>>,
-    /// When to check each flow's [`Sending::due`].
-    timers: IndexedHeap<Time>,
+    /// When to repeat each flow's last request or stop.
+    timers: Timers,
 }
 
 impl<S: Scheme> Sender<S> {
     pub fn new() -> Sender<S> {
-        Sender { flows: FlowTable::default(), timers: IndexedHeap::default() }
+        Sender { flows: FlowTable::default(), timers: Timers::default() }
     }
 
     pub fn open(&mut self, now: Time, flow: &Flow, packets: S::Outbound, rules: &Rules<S>, out: &mut Outbox<S::Header>) {
@@ -50,7 +48,6 @@ impl<S: Scheme> Sender<S> {
                 counted_from: now,
                 counted: 0,
                 repeats: 0,
-                due: now,
             },
         );
         self.flows[slot].asked = Some(now);
@@ -63,7 +60,7 @@ impl<S: Scheme> Sender<S> {
         let header = S::request(&state.packets);
         state.stopped = false;
         out.packets.push_back(rules.framing.control(self.flows.flow_of(slot), self.flows[slot].dst, header));
-        self.wait(slot, now + self.interval(slot, rules));
+        self.timers.set(slot, now + self.interval(slot, rules));
     }
 
     /// Stops the credits. If packets are left, the credits under way are expected to suffice for them.
@@ -73,20 +70,12 @@ impl<S: Scheme> Sender<S> {
         let (dst, header, rtt, left) = (state.dst, S::stop(&state.packets, again), state.rtt, state.packets.left());
         out.packets.push_back(rules.framing.control(self.flows.flow_of(slot), dst, header));
         // The credits under way arrive within a round trip.
-        self.wait(slot, now + if left > 0 { rtt * 2 } else { self.interval(slot, rules) });
+        self.timers.set(slot, now + if left > 0 { rtt * 2 } else { self.interval(slot, rules) });
     }
 
     /// The time until a request or a stop is repeated.
     fn interval(&self, slot: u32, rules: &Rules<S>) -> Duration {
         rules.spans.retry * (1 << self.flows[slot].repeats.min(RETRY_DOUBLINGS_MAX))
-    }
-
-    /// Sets the time to repeat the last request or stop.
-    fn wait(&mut self, slot: u32, due: Time) {
-        self.flows[slot].due = due;
-        if self.timers.key_of(slot).is_none_or(|at| at > due) {
-            self.timers.set(slot, due);
-        }
     }
 
     /// Answers a credit with a packet, which repeats the credit's number and time. A credit that comes when all packets are sent is wasted.
@@ -110,10 +99,10 @@ impl<S: Scheme> Sender<S> {
         let suffices = rules.early_stop && state.round_trip_suffices(now);
         match (state.packets.left(), state.stopped) {
             (0, false) => self.stop(now, slot, false, rules, out),
-            (0, true) => self.wait(slot, now + self.interval(slot, rules)),
+            (0, true) => self.timers.set(slot, now + self.interval(slot, rules)),
             (_, false) if suffices => self.stop(now, slot, false, rules, out),
-            (_, false) => self.wait(slot, now + self.interval(slot, rules)),
-            (_, true) => self.wait(slot, self.flows[slot].due.max(now + self.flows[slot].rtt)),
+            (_, false) => self.timers.set(slot, now + self.interval(slot, rules)),
+            (_, true) => self.timers.set(slot, self.timers.due(slot).max(now + self.flows[slot].rtt)),
         }
     }
 
@@ -136,13 +125,12 @@ impl<S: Scheme> Sender<S> {
     }
 
     pub fn next_timeout(&self) -> Option<Time> {
-        self.timers.peek().map(|(at, _)| at)
+        self.timers.next()
     }
 
     /// Repeats what was not answered.
     pub fn timeout(&mut self, now: Time, rules: &Rules<S>, out: &mut Outbox<S::Header>) {
-        while let Some(slot) = self.timers.expired(now, |slot| self.flows[slot].due) {
-            self.timers.remove(slot);
+        while let Some(slot) = self.timers.expired(now) {
             let state = &mut self.flows[slot];
             let fell_short = state.stopped && state.packets.left() > 0;
             if fell_short {

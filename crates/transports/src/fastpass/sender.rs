@@ -8,7 +8,7 @@ use super::arbiter::beginning;
 use super::config::{MOST_DOUBLINGS, Spans};
 use super::header::Slots;
 use super::{Config, Header, ScheduleStart};
-use crate::toolkit::{FlowTable, Framing, IndexedHeap, Outbox, RangeSet, earliest};
+use crate::toolkit::{FlowTable, Framing, Outbox, RangeSet, Timers, earliest};
 
 /// One flow that is being sent. Packets are numbered from 0.
 struct Sending {
@@ -27,8 +27,6 @@ struct Sending {
     wanted: u32,
     /// Requests since the last grant.
     unanswered: u8,
-    /// When to request what is missing. The timer in the heap may be earlier, never later.
-    due: Time,
 }
 
 impl Sending {
@@ -55,8 +53,8 @@ pub(super) struct Sender {
     ack_wait: Duration,
     request_timeout: Duration,
     flows: FlowTable<Sending>,
-    /// By slot of `flows`.
-    timers: IndexedHeap<Time>,
+    /// When to request what is missing, by slot of `flows`.
+    timers: Timers,
     last_epoch: Option<u64>,
     /// Future slots, in order of time.
     coming: VecDeque<(Time, FlowId)>,
@@ -77,7 +75,7 @@ impl Sender {
             ack_wait: spans.ack_wait,
             request_timeout: spans.request_timeout,
             flows: FlowTable::default(),
-            timers: IndexedHeap::default(),
+            timers: Timers::default(),
             last_epoch: None,
             coming: VecDeque::new(),
             ready: VecDeque::new(),
@@ -97,7 +95,6 @@ impl Sender {
             sent: 0,
             wanted: 0,
             unanswered: 0,
-            due: now,
         };
         let slot = self.flows.insert(flow.id, state);
         self.request(now, slot, out);
@@ -107,9 +104,8 @@ impl Sender {
     fn request(&mut self, now: Time, slot: u32, out: &mut Outbox<Header>) {
         let state = &mut self.flows[slot];
         state.wanted = state.packets - state.acked.len();
-        state.due = now + self.request_timeout * (1 << state.unanswered.min(MOST_DOUBLINGS));
+        self.timers.set(slot, now + self.request_timeout * (1 << state.unanswered.min(MOST_DOUBLINGS)));
         state.unanswered = state.unanswered.saturating_add(1);
-        self.timers.set(slot, state.due);
         let header = Header::Request { to: state.dst, remaining: state.wanted, deadline: state.deadline };
         out.packets.push_back(self.framing.control(state.flow, self.arbiter, header));
     }
@@ -142,7 +138,7 @@ impl Sender {
             };
             let state = &mut self.flows[slot];
             state.unanswered = 0;
-            state.due = state.due.max(now + self.request_timeout);
+            self.timers.set(slot, self.timers.due(slot).max(now + self.request_timeout));
             let at = start + self.epoch * index as u64 / u64::from(self.slots);
             let last = self.coming.back().map_or(at, |(last, _)| *last);
             self.coming.push_back((at.max(last), flow));
@@ -177,8 +173,7 @@ impl Sender {
         state.wanted = state.wanted.saturating_sub(1);
         if state.wanted == 0 {
             // All requested slots are used. Packets that are not acknowledged soon are lost.
-            state.due = now + self.ack_wait;
-            self.timers.set(slot, state.due);
+            self.timers.set(slot, now + self.ack_wait);
         }
         Some(packet)
     }
@@ -200,19 +195,15 @@ impl Sender {
     }
 
     pub(super) fn next_timeout(&self) -> Option<Time> {
-        let timer = self.timers.peek().map(|(at, _)| at);
+        let timer = self.timers.next();
         let slot = self.coming.front().map(|(at, _)| *at);
         earliest(timer, slot)
     }
 
     pub(super) fn handle_timeout(&mut self, now: Time, out: &mut Outbox<Header>) {
         self.release(now);
-        while let Some((_, slot)) = self.timers.peek().filter(|(at, _)| *at <= now) {
-            if self.flows[slot].due <= now {
-                self.request(now, slot, out);
-            } else {
-                self.timers.set(slot, self.flows[slot].due);
-            }
+        while let Some(slot) = self.timers.expired(now) {
+            self.request(now, slot, out);
         }
     }
 

@@ -36,6 +36,10 @@ impl Sending {
     fn may_send(&self) -> bool {
         self.next < self.granted || !self.again.is_empty()
     }
+    /// When it asks for news, if it neither sends nor hears anything until then. Twice the receiver's timeout, so that the receiver asks first if it knows the message.
+    fn query_at(&self, rules: &Rules) -> Time {
+        self.quiet_since + rules.timeout * (2 << self.doublings)
+    }
     /// Bytes left to send, also those that cannot be sent yet; then the order of opening. The last packet counts as a full one among
     /// those to send again.
     fn rank(&self, rules: &Rules) -> (u64, u32) {
@@ -82,16 +86,19 @@ impl Sender {
         self.queries.set(slot, now + rules.timeout * 2);
     }
 
-    fn heard(&mut self, now: Time, flow: FlowId) -> Option<u32> {
+    fn heard(&mut self, now: Time, flow: FlowId, rules: &Rules) -> Option<u32> {
         let slot = self.messages.slot_of(flow)?;
         let message = &mut self.messages[slot];
-        (message.quiet_since, message.doublings) = (now, 0);
+        message.quiet_since = now;
+        if std::mem::take(&mut message.doublings) > 0 {
+            self.queries.set(slot, message.query_at(rules));
+        }
         Some(slot)
     }
 
     /// More packets may be sent.
     pub fn grant(&mut self, now: Time, flow: FlowId, end: u32, level: u8, rules: &Rules) {
-        let Some(slot) = self.heard(now, flow) else { return };
+        let Some(slot) = self.heard(now, flow, rules) else { return };
         let message = &mut self.messages[slot];
         let end = end.min(message.packets);
         if end > message.granted {
@@ -102,7 +109,7 @@ impl Sender {
 
     /// The receiver misses packets. Those that have been sent are sent again; the others are granted, because a grant may have been lost.
     pub fn resend(&mut self, now: Time, flow: FlowId, missing: Range<u32>, level: u8, rules: &Rules, out: &mut Outbox<Header>) {
-        let Some(slot) = self.heard(now, flow) else { return };
+        let Some(slot) = self.heard(now, flow, rules) else { return };
         let message = &mut self.messages[slot];
         let missing = missing.start..missing.end.min(message.packets);
         if missing.is_empty() {
@@ -147,7 +154,7 @@ impl Sender {
         let header = Header::Data { packet: number, unscheduled, size };
         let mut packet = rules.framing.data(id, dst, size, number, header);
         packet.retransmission = retransmission;
-        packet.class = if number >= unscheduled {
+        packet.class = if retransmission || number >= unscheduled {
             message.level
         } else if rules.levels.by_remaining() {
             rules.levels.of_bytes(size.get() - packet.offset.get())
@@ -169,9 +176,7 @@ impl Sender {
 
     /// Asks for news of the messages that have sent all that they may send, and have heard nothing for an interval.
     pub fn timeout(&mut self, now: Time, rules: &Rules, out: &mut Outbox<Header>) {
-        // Twice the receiver's timeout, so that the receiver asks first if it knows the message.
-        let due = |message: &Sending| message.quiet_since + rules.timeout * (2 << message.doublings);
-        while let Some(slot) = self.queries.expired(now, |slot| due(&self.messages[slot])) {
+        while let Some(slot) = self.queries.expired(now, |slot| self.messages[slot].query_at(rules)) {
             let id = self.messages.flow_of(slot);
             let message = &mut self.messages[slot];
             message.quiet_since = now;
@@ -181,7 +186,7 @@ impl Sender {
                 let header = Header::Query { unscheduled: message.unscheduled, size: message.size };
                 out.packets.push_back(rules.framing.control(id, message.dst, header));
             }
-            let next = due(message);
+            let next = message.query_at(rules);
             self.queries.set(slot, next);
         }
     }

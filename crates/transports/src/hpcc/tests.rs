@@ -1,7 +1,7 @@
 //! HPCC between hosts: results that follow by hand, and random faults and input.
 
 use flowloom_core::{Bytes, Duration, Event, FlowId, Memory, NodeId, Packet, Rate, Time, WireProfile};
-use flowloom_fabric::pair::{Pair, PairSetup};
+use flowloom_fabric::pair::{Fate, Pair, PairSetup};
 use proptest::prelude::*;
 
 use super::header::tests::headers;
@@ -173,6 +173,20 @@ fn timeouts_double_up_to_64_times() {
     pair.run_to_end(SECOND);
     let left: Vec<Time> = data(&pair).into_iter().map(|(at, _)| at).collect();
     assert_eq!(left, [0, 1, 3, 7, 15, 31, 63, 127, 191].map(|ms| after(Duration::from_ms(ms))));
+}
+
+/// Everything is lost for 40 ms, so packets are sent again after 1, 3, 7, 15, 31 and 63 ms. Then the last one is lost: it is sent again 1 ms after the second acknowledgement.
+#[test]
+fn timeouts_are_short_again_after_an_acknowledgement() {
+    let mut pair = pair(&Config::default(), 2);
+    let (until, mut is_first) = (after(Duration::from_ms(40)), true);
+    pair.on_packet(move |sent| {
+        let is_last = sent.at > until && number(&sent.packet) == Some(2) && std::mem::take(&mut is_first);
+        if sent.at < until || is_last { Fate::Drop } else { Fate::Pass }
+    });
+    let flow = pair.open(0, 1, 3 * PAYLOAD);
+    pair.run_to_end(SECOND);
+    assert_eq!(pair.flow(flow).fct(), Duration::from_ms(63) + RTT + PACKET + RTO + PACKET + DELAY);
 }
 
 /// Two flows of one host take turns, and a flow whose acknowledgements would have to wait for data sends them first.

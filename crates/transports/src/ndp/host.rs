@@ -15,7 +15,6 @@ pub(super) struct Rules {
     pub initial_window: u32,
     pub pull_order: PullOrder,
     pub pull_in_answer: bool,
-    pub avoid_paths: bool,
 }
 
 /// The NDP endpoint of one node.
@@ -35,9 +34,13 @@ impl Host {
             initial_window: config.initial_window,
             pull_order: config.pull_order,
             pull_in_answer: config.pull_in_answer,
-            avoid_paths: config.avoid_paths,
         };
-        Host { sender: Sender::new(site), receiver: Receiver::new(spans.time_wait), rules, out: Outbox::default() }
+        Host {
+            sender: Sender::new(site, config.avoid_paths),
+            receiver: Receiver::new(spans.time_wait),
+            rules,
+            out: Outbox::default(),
+        }
     }
 }
 

@@ -3,12 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use flowloom_core::{Bytes, Event, Flow, FlowId, Gauge, NodeId, Packet, Paths, Readings, Site, Time};
+use flowloom_core::{Bytes, Event, Flow, FlowId, Gauge, NodeId, Packet, Readings, Site, Time};
 
 use super::config::{DOUBLINGS_MAX, Spans};
 use super::header::{Header, Part};
 use super::host::Rules;
-use crate::toolkit::{FlowTable, IndexedHeap, Outbox, PathDeck, RandomStream, RangeSet};
+use crate::toolkit::{FlowTable, IndexedHeap, Outbox, PathDealer, PathDeck, RangeSet};
 
 /// How many packets of each path a sender that leaves out bad ones remembers. A path that is too slow trims most of its packets, so few tell.
 const REMEMBERED: u64 = 16;
@@ -122,28 +122,22 @@ pub(super) struct Sender {
     turns: u64,
     /// The timers of flows with unanswered packets. A timer may be earlier than it should; it is postponed when it expires.
     timers: IndexedHeap<Time>,
-    /// Where labels choose paths, the network's paths.
-    paths: Option<Paths>,
-    source: NodeId,
-    random: RandomStream,
+    dealer: PathDealer,
 }
 
 impl Sender {
-    pub fn new(site: &Site<'_>) -> Sender {
+    pub fn new(site: &Site<'_>, avoid_paths: bool) -> Sender {
         Sender {
             flows: FlowTable::default(),
             ready: IndexedHeap::default(),
             turns: 0,
             timers: IndexedHeap::default(),
-            paths: site.paths.cloned(),
-            source: site.node,
-            random: RandomStream::new(site.seed),
+            dealer: PathDealer::new(site, avoid_paths.then_some(REMEMBERED)),
         }
     }
 
     pub fn open(&mut self, flow: &Flow, rules: &Rules) {
         let packets = rules.framing.packets(flow.size);
-        let labels = self.paths.as_ref().and_then(|paths| paths.labels(self.source, flow.dst));
         let slot = self.flows.insert(
             flow.id,
             Sending {
@@ -159,7 +153,7 @@ impl Sender {
                 timeouts: 0,
                 counted: Time::ZERO,
                 last_heard: Time::ZERO,
-                paths: PathDeck::new(labels.unwrap_or(0), if rules.avoid_paths { REMEMBERED } else { 0 }),
+                paths: self.dealer.deck(flow.dst).unwrap_or_default(),
             },
         );
         self.enlist(slot);
@@ -280,7 +274,7 @@ impl Sender {
             let id = self.flows.flow_of(slot);
             let flow = &mut self.flows[slot];
             let Some((number, again)) = flow.next_packet() else { continue };
-            let path = flow.paths.draw(&mut self.random);
+            let path = self.dealer.draw(&mut flow.paths);
             let header = Header::Data { part: Part::Whole, path, number, packets: flow.packets };
             let mut packet = rules.framing.data(id, flow.dst, flow.size, number, header);
             packet.class = 1;

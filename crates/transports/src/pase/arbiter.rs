@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::header::Kbps;
 use super::ranking::{Ranking, rank};
-use crate::toolkit::{FlowTable, IndexedHeap};
+use crate::toolkit::{FlowTable, Timers};
 
 /// How the demand above a flow is turned into a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -69,22 +69,16 @@ pub struct Rules {
     pub lifetime: Duration,
 }
 
-#[derive(Clone, Debug)]
-struct Entry<T> {
-    due: Time,
-    state: T,
-}
-
 /// The arbitrator of one direction of one link. `T` is what its owner keeps with each flow.
 #[derive(Clone, Debug)]
 pub struct Arbiter<T> {
     rules: Rules,
     capacity: u64,
-    flows: FlowTable<Entry<T>>,
+    flows: FlowTable<T>,
     /// By priority, with the demands in kb/s.
     ranking: Ranking,
-    /// By slot, when to check [`Entry::due`].
-    timers: IndexedHeap<Time>,
+    /// When each entry expires, by slot.
+    timers: Timers,
     /// See [`Arbiter::changes`].
     changes: u64,
 }
@@ -98,7 +92,7 @@ impl<T: Default> Arbiter<T> {
             capacity: 0,
             flows: FlowTable::default(),
             ranking: Ranking::default(),
-            timers: IndexedHeap::default(),
+            timers: Timers::default(),
             changes: 0,
         };
         arbiter.set_capacity(capacity);
@@ -117,10 +111,9 @@ impl<T: Default> Arbiter<T> {
             self.update_at(now, slot, flow, request);
             return slot;
         }
-        let due = now + self.rules.lifetime;
-        let slot = self.flows.insert(flow, Entry { due, state: T::default() });
+        let slot = self.flows.insert(flow, T::default());
         self.ranking.insert(slot, rank(request.key, flow.0), Kbps::from(request.demand).0);
-        self.timers.set(slot, due);
+        self.timers.set(slot, now + self.rules.lifetime);
         self.changes += 1;
         slot
     }
@@ -132,7 +125,7 @@ impl<T: Default> Arbiter<T> {
     pub fn update_at(&mut self, now: Time, place: u32, flow: FlowId, request: Request) {
         let changed = self.ranking.change(place, rank(request.key, flow.0), Kbps::from(request.demand).0);
         self.changes += u64::from(changed);
-        self.flows[place].due = now + self.rules.lifetime;
+        self.timers.set(place, now + self.rules.lifetime);
     }
 
     /// Step 2: the flow's share, `None` if the flow is not known.
@@ -191,7 +184,7 @@ impl<T: Default> Arbiter<T> {
 
     /// Lets the entry in a place last for this many lifetimes from now.
     pub fn extend(&mut self, now: Time, place: u32, lifetimes: u8) {
-        self.flows[place].due = now + self.rules.lifetime * u64::from(lifetimes);
+        self.timers.set(place, now + self.rules.lifetime * u64::from(lifetimes));
     }
 
     /// What is kept with a flow.
@@ -205,7 +198,7 @@ impl<T: Default> Arbiter<T> {
     /// # Panics
     /// If there is none.
     pub fn state_at(&mut self, place: u32) -> &mut T {
-        &mut self.flows[place].state
+        &mut self.flows[place]
     }
 
     /// Forgets a flow, and returns what was kept with it.
@@ -214,15 +207,14 @@ impl<T: Default> Arbiter<T> {
         self.changes += 1;
         self.ranking.remove(slot);
         self.timers.remove(slot);
-        Some(self.flows.remove(slot).state)
+        Some(self.flows.remove(slot))
     }
 
     /// Forgets the flows whose entries have expired, and returns their number.
     pub fn expire(&mut self, now: Time) -> usize {
         let before = self.flows.len();
-        while let Some(slot) = self.timers.expired(now, |slot| self.flows[slot].due) {
+        while let Some(slot) = self.timers.expired(now) {
             self.ranking.remove(slot);
-            self.timers.remove(slot);
             self.flows.remove(slot);
             self.changes += 1;
         }

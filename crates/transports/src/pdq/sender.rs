@@ -7,7 +7,7 @@ use flowloom_core::{AbortReason, Bytes, Duration, Event, Flow, FlowId, Gauge, No
 use super::config::{LinkRules, RTO_DOUBLINGS_MAX, Spans};
 use super::link::Kind;
 use super::{Config, Feedback, Header, Link, Pauser, Request};
-use crate::toolkit::{FlowTable, Framing, IndexedHeap, Outbox, RangeSet};
+use crate::toolkit::{FlowTable, Framing, IndexedHeap, Outbox, RangeSet, Timers};
 
 /// One flow that is being sent. Packets are numbered from 0.
 struct Sending {
@@ -39,8 +39,6 @@ struct Sending {
     paced: (Time, Bytes),
     /// A probe is not yet answered.
     probing: bool,
-    /// When the flow times out. Its timer in the heap may be earlier, never later.
-    due: Time,
     /// Consecutive timeouts.
     timeouts: u32,
 }
@@ -102,8 +100,7 @@ pub(super) struct Sender {
     flows: FlowTable<Sending>,
     /// When each flow's next packet leaves.
     departures: IndexedHeap<Time>,
-    /// By slot, when to check a flow's [`Sending::due`]. Acknowledgements change only the latter.
-    timers: IndexedHeap<Time>,
+    timers: Timers,
     /// The NIC is a link like those of switches.
     nic: Link,
     rules: LinkRules,
@@ -127,7 +124,7 @@ impl Sender {
             framing,
             flows: FlowTable::default(),
             departures: IndexedHeap::default(),
-            timers: IndexedHeap::default(),
+            timers: Timers::default(),
             nic: Link::new(site.node, rate, spans.rtt),
             rules: config.link_rules(),
             rate,
@@ -167,12 +164,10 @@ impl Sender {
             departed: now,
             paced: (Time::ZERO, Bytes::ZERO),
             probing: false,
-            due: now,
             timeouts: 0,
         };
         let slot = self.flows.insert(flow.id, state);
-        self.flows[slot].due = now + self.timeout(slot);
-        self.timers.set(slot, self.flows[slot].due);
+        self.timers.set(slot, now + self.timeout(slot));
         if self.handshake {
             self.greet(now, slot, out);
         } else {
@@ -205,8 +200,7 @@ impl Sender {
         let state = &mut self.flows[slot];
         state.rtt = now.saturating_since(sent).clamp(Duration::from_ps(1), self.spans.rto_max);
         state.timeouts = 0;
-        let due = now + self.timeout(slot);
-        self.flows[slot].due = due;
+        self.timers.set(slot, now + self.timeout(slot));
     }
 
     /// Handles the answer to a SYN: the flow may probe.
@@ -309,7 +303,7 @@ impl Sender {
         let kind = if data_at.is_some() { Kind::Data } else { Kind::Probe };
         self.nic.forward(&self.rules, now, Bytes::ZERO, state.flow, kind, &mut request);
         if !state.is_waiting() {
-            state.due = now + timeout;
+            self.timers.set(slot, now + timeout);
         }
         state.departed = now;
         let (flow, dst, packets) = (state.flow, state.dst, state.packets);
@@ -356,7 +350,7 @@ impl Sender {
     /// When the next packet leaves or the next flow times out, later than the last call.
     pub fn next_timeout(&self) -> Option<Time> {
         let departure = self.departures.peek().map(|(at, _)| at).filter(|at| *at > self.clock);
-        let timer = self.timers.peek().map(|(at, _)| at);
+        let timer = self.timers.next();
         [departure, timer].into_iter().flatten().min()
     }
 
@@ -365,9 +359,8 @@ impl Sender {
             && at <= now
             && self.is_given_up(now, slot, out)
         {}
-        while let Some(slot) = self.timers.expired(now, |slot| self.flows[slot].due) {
+        while let Some(slot) = self.timers.expired(now) {
             self.time_out(now, slot, out);
-            self.timers.set(slot, self.flows[slot].due);
         }
     }
 
@@ -378,12 +371,11 @@ impl Sender {
             state.timeouts += 1;
             out.events.push_back(Event::TimedOut { flow: state.flow, in_a_row: state.timeouts });
         }
-        let due = now + self.timeout(slot);
-        let state = &mut self.flows[slot];
-        state.due = due;
+        self.timers.set(slot, now + self.timeout(slot));
         if !waiting {
             return;
         }
+        let state = &mut self.flows[slot];
         if !state.open {
             self.greet(now, slot, out);
             return;

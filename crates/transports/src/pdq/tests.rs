@@ -337,6 +337,23 @@ fn a_timeout_of_a_whole_flight_doubles_the_next_ones() {
     assert!(pair.flow(flow).received.is_some());
 }
 
+/// As above, and then the last packet is lost. It is sent again after a timeout of the usual length, 1 ms after the last answer.
+#[test]
+fn timeouts_are_short_again_after_an_answer() {
+    let mut pair = pair(&Config::default(), 2);
+    let (until, mut is_first) = (after(Duration::from_ms(40)), true);
+    pair.on_packet(move |sent| {
+        let is_last = matches!(sent.packet.header, Header::Data { number: 13, .. });
+        let lost = sent.at > after(RTT * 2) && sent.at < until || is_last && sent.at > until && std::mem::take(&mut is_first);
+        if lost { Fate::Drop } else { Fate::Pass }
+    });
+    let flow = pair.open(0, 1, 14 * PAYLOAD);
+    pair.run_to_end(SECOND);
+    // The answered probe leaves at about 63.3 ms; the packets take 0.2 ms and a round trip 0.1 ms.
+    let fct = pair.flow(flow).fct();
+    assert!((Duration::from_us(64_300)..Duration::from_us(65_300)).contains(&fct), "{fct}");
+}
+
 /// The TERM of the first flow is lost. The second waits until the switch has heard nothing of the first for ten round trips.
 #[test]
 fn a_flow_whose_term_is_lost_is_forgotten() {

@@ -144,6 +144,23 @@ fn after_five_timeouts_only_probes_are_sent_until_one_is_answered() {
     assert!(pair.flow(flow).received.unwrap() < answered + round_trip * 20);
 }
 
+/// As above, and the packet is lost that follows the answer to the probe of 1035 us. It is sent again a whole timeout later.
+#[test]
+fn what_is_sent_after_a_probe_has_a_whole_timeout() {
+    let mut pair = pair(&Config::default(), PairSetup::default());
+    let mut is_first = true;
+    pair.on_packet(move |sent| {
+        let follows = sent.at > at_us(1000) && is_data(sent) && std::mem::take(&mut is_first);
+        if sent.at < at_us(1000) || follows { Fate::Drop } else { Fate::Pass }
+    });
+    pair.open(0, 1, 1460 * 20);
+    pair.run_to_end(SECOND);
+    let answered = at_us(1035) + Duration::from_ns(2 * 1032);
+    let after: Vec<Time> =
+        pair.sent().iter().filter(|sent| sent.at > at_us(1035) && is_data(sent)).map(|sent| sent.at).take(2).collect();
+    assert_eq!(after, [answered, answered + Duration::from_us(45)]);
+}
+
 /// Two series of four timeouts with acknowledgements in between are not five in a row.
 #[test]
 fn an_acknowledgement_ends_the_row_of_timeouts() {

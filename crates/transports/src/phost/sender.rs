@@ -38,7 +38,7 @@ pub(super) struct Sender {
     flows: FlowTable<Sending>,
     /// There are few: a token is valid for 1.5 slots, in which only a handful can arrive.
     tokens: Vec<Token>,
-    /// When to repeat each flow's request. If a flow has been heard from since, its timer is postponed only when it expires.
+    /// When to repeat each flow's request. A flow that is heard from postpones it, which is noticed only when the timer expires.
     retries: IndexedHeap<Time>,
     /// Packets sent by tenant, counted if the policy needs them.
     served: Vec<u64>,
@@ -94,6 +94,9 @@ impl Sender {
         }
         sending.remaining = remaining;
         sending.last_heard = now;
+        if std::mem::take(&mut sending.doublings) > 0 {
+            self.retries.set(slot, now + rules.spans.retry);
+        }
         self.tokens.push(Token { flow: slot, packet, serial, class, expires: now + rules.spans.token_life });
     }
 
@@ -175,7 +178,6 @@ impl Sender {
             let flow = &mut self.flows[slot];
             let quiet_until = flow.last_heard + rules.spans.retry;
             if quiet_until > now {
-                flow.doublings = 0;
                 self.retries.set(slot, quiet_until);
                 continue;
             }

@@ -206,6 +206,27 @@ fn lost_requests_and_acknowledgements_are_repeated() {
     }
 }
 
+/// Three requests are lost, so they are sent after 1, 3 and 7 intervals of three round trips. Then tokens come, and the final acknowledgement is lost: the sender asks for it one interval
+/// after the last token.
+#[test]
+fn requests_are_frequent_again_after_a_token() {
+    let mut pair = pair(&by_request());
+    let (mut requests, mut acks) = (0, 0);
+    pair.on_packet(move |sent| {
+        requests += u32::from(is_rts(sent));
+        let is_ack = sent.packet.header == Header::Ack;
+        acks += u32::from(is_ack);
+        if is_rts(sent) && requests <= 3 || is_ack && acks == 1 { Fate::Drop } else { Fate::Pass }
+    });
+    pair.open_flow(flow(0, 0, 1, 20));
+    pair.run_to_end(SECOND);
+    let asked: Vec<Time> = pair.sent().iter().filter(|sent| is_rts(sent)).map(|sent| sent.at).collect();
+    let interval = asked[1] - asked[0];
+    assert_eq!([asked[2] - asked[1], asked[3] - asked[2]], [interval * 2, interval * 4]);
+    let last_token = pair.sent().iter().rfind(|sent| is_token(sent)).expect("tokens").at + CONTROL + DELAY;
+    assert_eq!((asked.len(), asked[4]), (5, last_token + interval));
+}
+
 /// The earlier deadline wins over the shorter flow at both ends (§3.3).
 #[test]
 fn the_earlier_deadline_wins_over_the_shorter_flow() {

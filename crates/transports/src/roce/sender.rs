@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use flowloom_core::{Bytes, Duration, Event, Flow, FlowId, Gauge, NodeId, Packet, Rate, Readings, Site, Time};
 
 use super::{Envelope, Kind, Recovery, Service};
-use crate::toolkit::{FlowTable, Framing, IndexedHeap, RangeSet, earliest};
+use crate::toolkit::{FlowTable, Framing, IndexedHeap, RangeSet, Timers, earliest};
 
 /// Decides how fast a flow may send.
 pub trait Controller: Send + 'static {
@@ -69,8 +69,6 @@ struct Sending<C> {
     control: C,
     /// When the last packet left according to the rate, and the time that it takes at the rate of the NIC.
     paced: (Time, Duration),
-    /// When the flow times out. Its timer in the heap may be earlier, never later.
-    due: Time,
     /// Consecutive timeouts.
     timeouts: u32,
 }
@@ -121,8 +119,7 @@ pub(super) struct Sender<C: Controller> {
     flows: FlowTable<Sending<C>>,
     /// When each flow may send its next packet. Flows without packets, or whose window is full, are not in it.
     departures: IndexedHeap<Time>,
-    /// By slot, when to check a flow's [`Sending::due`].
-    timers: IndexedHeap<Time>,
+    timers: Timers,
     /// By slot, when a flow's controller has something to do.
     controls: IndexedHeap<Time>,
     /// The time of the last call.
@@ -141,7 +138,7 @@ impl<C: Controller> Sender<C> {
             rules,
             flows: FlowTable::default(),
             departures: IndexedHeap::default(),
-            timers: IndexedHeap::default(),
+            timers: Timers::default(),
             controls: IndexedHeap::default(),
             clock: Time::ZERO,
         }
@@ -154,7 +151,6 @@ impl<C: Controller> Sender<C> {
     }
 
     pub fn open(&mut self, now: Time, flow: &Flow) {
-        let due = now + self.service.spans.rto(0);
         let state = Sending {
             dst: flow.dst,
             size: flow.size,
@@ -167,11 +163,10 @@ impl<C: Controller> Sender<C> {
             asked: 0,
             control: C::new(&self.rules),
             paced: (now, Duration::ZERO),
-            due,
             timeouts: 0,
         };
         let slot = self.flows.insert(flow.id, state);
-        self.timers.set(slot, due);
+        self.timers.set(slot, now + self.service.spans.rto(0));
         self.plan(slot);
     }
 
@@ -237,7 +232,7 @@ impl<C: Controller> Sender<C> {
                 _ => {}
             }
         }
-        state.due = now + self.service.spans.rto(state.timeouts);
+        self.timers.set(slot, now + self.service.spans.rto(state.timeouts));
         let next = state.next();
         state.control.on_ack(&self.rules, now, cumulative, next, report);
         self.plan(slot);
@@ -285,7 +280,7 @@ impl<C: Controller> Sender<C> {
         let late = now - at;
         state.paced = (if late <= state.control.gap(&self.rules, line) { at } else { now }, line);
         if number == state.acknowledged {
-            state.due = now + self.service.spans.rto(state.timeouts);
+            self.timers.set(slot, now + self.service.spans.rto(state.timeouts));
         }
         if number < state.sent {
             state.repaired = number + 1;
@@ -304,7 +299,7 @@ impl<C: Controller> Sender<C> {
     pub fn next_timeout(&self) -> Option<Time> {
         // A departure that is due waits for the NIC, which asks for it.
         let departure = self.departures.peek().map(|(at, _)| at).filter(|at| *at > self.clock);
-        let timer = earliest(departure, self.timers.peek().map(|(at, _)| at));
+        let timer = earliest(departure, self.timers.next());
         if C::TIMED { earliest(timer, self.controls.peek().map(|(at, _)| at)) } else { timer }
     }
 
@@ -315,7 +310,7 @@ impl<C: Controller> Sender<C> {
             self.set_control_timer(slot);
             self.plan(slot);
         }
-        while let Some(slot) = self.timers.expired(now, |slot| self.flows[slot].due) {
+        while let Some(slot) = self.timers.expired(now) {
             let flow = self.flows.flow_of(slot);
             let state = &mut self.flows[slot];
             if state.next() > state.acknowledged {
@@ -323,8 +318,7 @@ impl<C: Controller> Sender<C> {
                 state.go_back();
                 events.push_back(Event::TimedOut { flow, in_a_row: state.timeouts });
             }
-            state.due = now + self.service.spans.rto(state.timeouts);
-            self.timers.set(slot, self.flows[slot].due);
+            self.timers.set(slot, now + self.service.spans.rto(state.timeouts));
             self.plan(slot);
         }
     }

@@ -61,6 +61,23 @@ pub enum TimeoutAfterCut {
     Keep,
 }
 
+/// Whether fast recovery halves the window if it was cut for a mark in the same window of packets.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RecoveryAfterCut {
+    /// It always does (RFC 5681 §3.2; DCTCP in the PIAS authors' simulator).
+    #[default]
+    Halve,
+    /// The window that the mark left stays (RFC 3168 §6.1.2: one answer per window; Linux).
+    OncePerWindow,
+}
+
+impl RecoveryAfterCut {
+    fn is_default(&self) -> bool {
+        *self == RecoveryAfterCut::default()
+    }
+}
+
 /// What the weight of an L2DCT flow applies to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -116,6 +133,10 @@ pub struct Config {
     /// Whether a timeout halves the slow-start threshold if the last cut of the window was for a mark: `halve` (it always does: RFC 5681),
     /// `once_per_window` (not in the window of that cut: Linux) or `keep` (not until another loss: the PIAS authors' simulator).
     pub timeout_after_cut: TimeoutAfterCut,
+    /// Whether fast recovery halves the window if it was cut for a mark in the same window of packets: `halve` (it always does: RFC 5681) or `once_per_window` (the window that the
+    /// mark left stays: RFC 3168, Linux).
+    #[serde(skip_serializing_if = "RecoveryAfterCut::is_default")]
+    pub recovery_after_cut: RecoveryAfterCut,
     /// Whether duplicate acknowledgements say that a packet is lost: `auto` (not under packet spraying), `on` or `off`.
     pub fast_retransmit: FastRetransmit,
     /// How many duplicate acknowledgements, or how many selectively acknowledged packets beyond a missing one, show that it is lost.
@@ -202,6 +223,7 @@ impl Default for Config {
             rto_max: Duration::from_ms(60_000),
             rto_rule: RtoRule::Rfc6298,
             timeout_after_cut: TimeoutAfterCut::Halve,
+            recovery_after_cut: RecoveryAfterCut::Halve,
             fast_retransmit: FastRetransmit::Auto,
             dup_ack_threshold: 3,
             sack: true,

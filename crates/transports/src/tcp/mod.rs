@@ -14,7 +14,7 @@ mod tests;
 
 use flowloom_core::{Family, Gauge, HostProfile, Need, Nic, NoControl, PortProfile, PortSite, Profile, Site, Transport};
 
-pub use config::{Config, FastRetransmit, MarkedGrowth, Reuse, RtoRule, TimeoutAfterCut, WeightOn};
+pub use config::{Config, FastRetransmit, MarkedGrowth, RecoveryAfterCut, Reuse, RtoRule, TimeoutAfterCut, WeightOn};
 use controllers::Kind;
 pub use header::{Blocks, Header, MOST_BLOCKS};
 pub use host::Host;

@@ -7,7 +7,7 @@ use super::controllers::{Controller, Kind};
 use super::header::Blocks;
 use super::sending::{Phase, Sending, ecn};
 use super::{Config, Header, Outbox};
-use crate::toolkit::{FlowTable, Framing, IndexedHeap};
+use crate::toolkit::{FlowTable, Framing, Timers};
 
 /// All flows that this node sends.
 pub(super) struct Sender {
@@ -17,8 +17,7 @@ pub(super) struct Sender {
     fast_retransmit: bool,
     connections: Connections,
     flows: FlowTable<Sending>,
-    /// By slot, when to check a flow's [`Sending::due`]. Acknowledgements change only the latter.
-    timers: IndexedHeap<Time>,
+    timers: Timers,
 }
 
 impl Sender {
@@ -29,7 +28,7 @@ impl Sender {
             fast_retransmit,
             connections: Connections::new(kind),
             flows: FlowTable::default(),
-            timers: IndexedHeap::default(),
+            timers: Timers::default(),
         }
     }
 
@@ -37,7 +36,7 @@ impl Sender {
         let (connection, needs_handshake) = self.connections.take(now, flow.dst, &self.config);
         let due = connection.rtt.due(now, &self.config.timeouts());
         let phase = if needs_handshake { Phase::Connecting } else { Phase::Open };
-        let slot = self.flows.insert(flow.id, Sending::new(flow, self.framing.packets(flow.size), connection, phase, due));
+        let slot = self.flows.insert(flow.id, Sending::new(flow, self.framing.packets(flow.size), connection, phase));
         self.timers.set(slot, due);
         if needs_handshake {
             self.request_connection(now, slot, out);
@@ -60,7 +59,7 @@ impl Sender {
         let state = &mut self.flows[slot];
         if state.phase == Phase::Connecting {
             state.establish(now);
-            state.due = state.connection.rtt.due(now, &self.config.timeouts());
+            self.timers.set(slot, state.connection.rtt.due(now, &self.config.timeouts()));
             self.fill_window(now, slot, 0, out);
         }
     }
@@ -90,7 +89,7 @@ impl Sender {
         if advance > 0 {
             state.timeouts = 0;
             state.duplicates = 0;
-            state.due = state.connection.rtt.due(now, &self.config.timeouts());
+            self.timers.set(slot, state.connection.rtt.due(now, &self.config.timeouts()));
         }
         if echo && state.may_cut() {
             state.cut(now, &self.config, &self.framing);
@@ -177,13 +176,12 @@ impl Sender {
     }
 
     pub(super) fn next_timeout(&self) -> Option<Time> {
-        self.timers.peek().map(|(at, _)| at)
+        self.timers.next()
     }
 
     pub(super) fn handle_timeout(&mut self, now: Time, out: &mut Outbox) {
-        while let Some(slot) = self.timers.expired(now, |slot| self.flows[slot].due) {
+        while let Some(slot) = self.timers.expired(now) {
             self.time_out(now, slot, out);
-            self.timers.set(slot, self.flows[slot].due);
         }
     }
 
@@ -193,11 +191,11 @@ impl Sender {
         out.events.push_back(Event::TimedOut { flow: state.flow, in_a_row: state.timeouts });
         if state.phase == Phase::Connecting {
             state.connection.rtt.back_off();
-            state.due = state.connection.rtt.due(now, &self.config.timeouts());
+            self.timers.set(slot, state.connection.rtt.due(now, &self.config.timeouts()));
             return self.request_connection(now, slot, out);
         }
         state.time_out(&self.config);
-        state.due = state.connection.rtt.due(now, &self.config.timeouts());
+        self.timers.set(slot, state.connection.rtt.due(now, &self.config.timeouts()));
         self.fill_window(now, slot, 0, out);
     }
 
@@ -224,7 +222,7 @@ mod tests {
     use flowloom_core::{Bytes, Duration, NodeId, WireProfile};
 
     use super::*;
-    use crate::tcp::{MarkedGrowth, TimeoutAfterCut};
+    use crate::tcp::{MarkedGrowth, RecoveryAfterCut, TimeoutAfterCut};
 
     const FLOW: FlowId = FlowId(3);
 
@@ -306,6 +304,22 @@ mod tests {
             }
             time_out(&mut late);
             assert_eq!(state(&late).connection.threshold, 2.0);
+        }
+    }
+
+    /// A window of 16 is cut to 8 for a mark. Then packets 2, 3 and 4 arrive, and packet 1 is lost.
+    #[test]
+    fn fast_recovery_after_a_cut_halves_the_window_or_not() {
+        for (recovery_after_cut, window) in [(RecoveryAfterCut::Halve, 4.0), (RecoveryAfterCut::OncePerWindow, 8.0)] {
+            let config = Config { initial_window: 16, initial_alpha: 1.0, recovery_after_cut, ..Config::default() };
+            let mut sender = sender(1000, config);
+            acknowledge(&mut sender, 1, true);
+            assert_eq!(state(&sender).connection.window, 8.0);
+            let blocks = |end| Blocks::new(1, std::iter::once(2..end));
+            for end in 3..=5 {
+                sender.handle_ack(Time::ZERO, FLOW, (false, 1, blocks(end)), &mut Outbox::default());
+            }
+            assert_eq!((state(&sender).phase, state(&sender).connection.window), (Phase::Recovery, window));
         }
     }
 

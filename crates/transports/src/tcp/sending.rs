@@ -2,7 +2,7 @@
 
 use flowloom_core::{Bytes, Ecn, Flow, FlowId, NodeId, Packet, Time};
 
-use super::config::{MarkedGrowth, TimeoutAfterCut};
+use super::config::{MarkedGrowth, RecoveryAfterCut, TimeoutAfterCut};
 use super::connection::Connection;
 use super::controllers::{Controller, Progress};
 use super::{Config, Header};
@@ -59,14 +59,12 @@ pub(super) struct Sending {
     pub(super) timeouts: u32,
     /// The packet being timed, and since when.
     timed: (u32, Time),
-    /// When the flow times out. Its timer in the heap may be earlier, never later.
-    pub(super) due: Time,
     deadline: Option<Time>,
     pub(super) connection: Connection,
 }
 
 impl Sending {
-    pub(super) fn new(flow: &Flow, packets: u32, connection: Connection, phase: Phase, due: Time) -> Sending {
+    pub(super) fn new(flow: &Flow, packets: u32, connection: Connection, phase: Phase) -> Sending {
         Sending {
             flow: flow.id,
             dst: flow.dst,
@@ -87,7 +85,6 @@ impl Sending {
             duplicates: 0,
             timeouts: 0,
             timed: UNTIMED,
-            due,
             deadline: flow.deadline,
             connection,
         }
@@ -226,7 +223,13 @@ impl Sending {
     /// steps 1 and 2). It is false until the losses that the timer found are repaired (RFC 6582 §4).
     pub(super) fn is_hole_lost(&self, config: &Config) -> bool {
         let beyond = self.acked.highest(config.dup_ack_threshold);
-        self.first_missing() >= self.recover && (self.duplicates >= config.dup_ack_threshold || beyond.is_some())
+        // Without selective acknowledgement, what was sent again without need causes duplicates of exactly this number (RFC 6582 §3.2 step 2, RFC 6675 §5.1).
+        let is_repaired = if config.sack || self.recover == 0 {
+            self.first_missing() >= self.recover
+        } else {
+            self.first_missing() > self.recover
+        };
+        is_repaired && (self.duplicates >= config.dup_ack_threshold || beyond.is_some())
     }
 
     /// Halves the window for a loss. Packets that limited transmit sent beyond the window do not count (RFC 5681 §3.2 step 2).
@@ -237,7 +240,11 @@ impl Sending {
 
     /// Enters fast recovery (RFC 6675 §5 step 4, RFC 6582 §3.2 step 2). The lost packet is to be resent at once.
     pub(super) fn enter_recovery(&mut self, config: &Config) {
-        self.halve();
+        if self.cut_for_mark && self.is_window_cut() && config.recovery_after_cut == RecoveryAfterCut::OncePerWindow {
+            self.connection.threshold = self.connection.window.max(2.0);
+        } else {
+            self.halve();
+        }
         self.phase = Phase::Recovery;
         self.recover = self.sent;
         self.cut_end = self.sent;

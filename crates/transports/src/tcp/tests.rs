@@ -173,6 +173,66 @@ fn a_lost_tail_waits_for_the_timer_which_doubles() {
     assert!((fct.as_us_f64() - 70_170.0).abs() < 30.0, "{fct}");
 }
 
+/// The first acknowledgements show that a round trip takes 0.1 ms, so the timeout falls from a second to 10 ms.
+#[test]
+fn a_measured_timeout_replaces_the_initial_one_at_once() {
+    for handshake in [false, true] {
+        let config =
+            Config { rto_min: Duration::from_ms(10), rto_initial: Duration::from_ms(1000), handshake, ..Config::default() };
+        let mut pair = Pair::<Tcp>::new(&config, roomy(50));
+        pair.on_packet(lose_first(&[4]));
+        let flow = pair.open(0, 1, 5 * 1460);
+        pair.run_to_end(SECOND);
+        assert_eq!(timeouts(&pair), [1]);
+        // The acknowledgement of packet 3 comes at about 105 us, and the packet takes 52 us. The first connection of a pair needs no handshake.
+        let fct = pair.flow(flow).fct();
+        assert!((fct.as_us_f64() - 10_157.0).abs() < 20.0, "{fct}");
+    }
+}
+
+/// Nothing passes for 40 ms, so the timer goes off at 2, 6, 14, 30 and 62 ms. Then acknowledgements come back, and the last packet is lost: the next timeout is 2 ms again.
+#[test]
+fn back_off_ends_with_the_first_sample() {
+    let mut pair = Pair::<Tcp>::new(&Config { initial_window: 10, ..Config::default() }, roomy(50));
+    let mut is_first = true;
+    pair.on_packet(move |sent| {
+        let last = sent.at > at_us(40_000) && data(sent) == Some(99) && std::mem::take(&mut is_first);
+        if sent.at < at_us(40_000) || last { Fate::Drop } else { Fate::Pass }
+    });
+    let flow = pair.open(0, 1, 100 * 1460);
+    pair.run_to_end(SECOND);
+    assert_eq!(timeouts(&pair), [1, 2, 3, 4, 5, 1]);
+    // From 62 ms on, 1, 2, 4, 5, 6, … packets a round trip of 0.1 ms, 99 of them in 13 or 14; then 2 ms, and half a round trip.
+    let fct = pair.flow(flow).fct().as_us_f64();
+    assert!((65_200.0..65_800.0).contains(&fct), "{fct}");
+}
+
+/// Without selective acknowledgement, packets 0, 5, 10 and 15 are lost, and then the one that fast retransmission repeats. After the timeout, packets 16, 17 and 18 are sent again without need,
+/// and three duplicates answer them. They do not say that another packet is lost.
+#[test]
+fn duplicates_of_needless_retransmissions_start_no_recovery() {
+    let config = Config { sack: false, initial_window: 20, ..Config::default() };
+    let mut pair = Pair::<Tcp>::new(&config, roomy(50));
+    let mut again = 0;
+    pair.on_packet(move |sent| match data(sent) {
+        Some(0) if sent.packet.retransmission && std::mem::replace(&mut again, 1) == 0 => Fate::Drop,
+        Some(0 | 5 | 10 | 15) if !sent.packet.retransmission => Fate::Drop,
+        _ => Fate::Pass,
+    });
+    pair.open(0, 1, 200 * 1460);
+    pair.run_to_end(SECOND);
+    assert_eq!(timeouts(&pair), [1]);
+    let resent: Vec<u32> = pair.sent().iter().filter(|sent| sent.packet.retransmission).filter_map(data).collect();
+    let end = pair
+        .sent()
+        .iter()
+        .filter(|sent| !sent.packet.retransmission && sent.at < at_us(2000))
+        .filter_map(data)
+        .max()
+        .expect("packets");
+    assert!(resent.iter().all(|number| *number <= end), "{resent:?}, {end} was the last before the timeout");
+}
+
 /// If duplicates are ignored, only the timer finds losses. Packets that were acknowledged selectively are not sent again.
 #[test]
 fn with_fast_retransmit_off_the_timer_repairs_and_sack_spares_what_has_arrived() {

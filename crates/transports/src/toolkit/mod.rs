@@ -11,17 +11,19 @@ mod random;
 mod range_set;
 mod reassembly;
 mod time_wait;
+mod timers;
 
 pub use flow_map::FlowMap;
 pub use flow_table::FlowTable;
 pub use framing::Framing;
 pub use heap::IndexedHeap;
 pub use outbox::Outbox;
-pub use path_deck::PathDeck;
+pub use path_deck::{PathDealer, PathDeck};
 pub use random::RandomStream;
 pub use range_set::RangeSet;
 pub use reassembly::{Arrival, Reassembly};
 pub use time_wait::TimeWait;
+pub use timers::Timers;
 
 use flowloom_core::Time;
 

@@ -1,6 +1,8 @@
 //! Which path each packet takes where senders choose (NDP paper, §3): a random permutation of all paths, one packet each, and a new permutation when all have had one. Paths that trim or
 //! lose more than others can be left out.
 
+use flowloom_core::{NodeId, Paths, Site};
+
 use super::RandomStream;
 
 /// What became of packets.
@@ -95,6 +97,34 @@ impl PathDeck {
         let Some(score) = self.scores.get(usize::from(label)) else { return false };
         let (failed, packets) = (u64::from(score.failed), score.packets());
         packets >= JUDGED && failed * self.all.packets() > BAD * u64::from(self.all.failed) * packets
+    }
+}
+
+/// Deals the path labels of all flows that a node sends.
+pub struct PathDealer {
+    source: NodeId,
+    /// Where labels choose paths, the network's paths.
+    paths: Option<Paths>,
+    remembered: u64,
+    random: RandomStream,
+}
+
+impl PathDealer {
+    /// For a sender at `site`. Where up to `remembered` packets of each path are remembered, bad paths are left out.
+    pub fn new(site: &Site<'_>, remembered: Option<u64>) -> PathDealer {
+        let random = RandomStream::new(site.seed);
+        PathDealer { source: site.node, paths: site.paths.cloned(), remembered: remembered.unwrap_or(0), random }
+    }
+
+    /// The deck of a flow to `dst`, if the sender chooses its paths.
+    pub fn deck(&self, dst: NodeId) -> Option<PathDeck> {
+        let labels = self.paths.as_ref()?.labels(self.source, dst)?;
+        Some(PathDeck::new(labels, self.remembered))
+    }
+
+    /// The label of the next packet of a flow.
+    pub fn draw(&mut self, deck: &mut PathDeck) -> Option<u16> {
+        deck.draw(&mut self.random)
     }
 }
 

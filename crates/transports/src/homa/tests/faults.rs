@@ -89,6 +89,39 @@ fn a_lost_acknowledgement_is_repeated() {
     assert_eq!(pair.events().iter().filter(|(_, _, event)| matches!(event, Event::Received { .. })).count(), 1);
 }
 
+/// Nothing passes for 100 ms, so the sender asks for news 10, 30, 70 and 150 ms after it has sent the last packet. Then the message arrives, and its acknowledgement is lost: the sender
+/// asks again after 10 ms.
+#[test]
+fn questions_are_frequent_again_after_an_answer() {
+    let mut pair = pair(&Config::default());
+    let (until, mut acks) = (Time::ZERO + Duration::from_ms(100), 0);
+    pair.on_packet(move |sent| {
+        acks += u32::from(is_ack(sent));
+        if sent.at < until || is_ack(sent) && acks == 1 { Fate::Drop } else { Fate::Pass }
+    });
+    pair.open_flow(flow(0, 0, 1, 2, Duration::ZERO));
+    pair.run_to_end(SECOND);
+    let acknowledged = pair.flow(FlowId(0)).acknowledged.expect("done");
+    assert_eq!(acknowledged, Time::ZERO + PACKET + TIMEOUT * 30 + ANSWER * 2 + PACKET + TIMEOUT * 2 + ANSWER * 2);
+}
+
+/// Of 100 packets, the fourth is lost, which needs no grant. By the time that it is asked for, packets are granted in a lower level, which it has, too.
+#[test]
+fn packets_that_are_asked_for_have_the_level_that_the_receiver_says() {
+    let pair = after_losses(100, is_data, 4, 1);
+    let asked: Vec<u8> = pair
+        .sent()
+        .iter()
+        .filter_map(|sent| if let Header::Resend { level, .. } = sent.packet.header { Some(level) } else { None })
+        .collect();
+    let again: Vec<(u8, u8)> =
+        pair.sent().iter().filter(|sent| sent.packet.retransmission).map(|sent| (sent.packet.class, asked[0])).collect();
+    assert_eq!((asked.len(), again.len()), (1, 1));
+    assert_eq!(again[0].0, again[0].1);
+    let first = pair.sent().iter().find(|sent| is_data(sent)).expect("data").packet.class;
+    assert_ne!(first, again[0].0, "the unscheduled packets have a level of their own");
+}
+
 /// After 12 us, a shorter message for another host takes the sender's link for 72 us. The receiver of the first message asks after
 /// 20 us of silence, hears that the sender is busy 2.064 us later, and asks again 20 us after that: three times in all. Nothing is sent twice.
 #[test]
