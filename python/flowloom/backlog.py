@@ -58,17 +58,20 @@ def in_summary(flows: pa.Table) -> dict[str, Any]:
 def growth(flows: pa.Table) -> Growth | None:
     """Measure how the backlog grows.
 
-    A flow counts with all its bytes while it is open. The backlog of a network that keeps up follows the random arrivals:
-    in the second half, it grows by no more than this half's arrivals exceed their mean. The variance of what arrives is the sum
-    of the squared sizes (a compound Poisson process). If flows share no bottleneck, their excesses do not add up, and the test
-    is on the safe side.
+    A flow counts with all its bytes while it is open; one that was given up does not count, since the table does not say when
+    that was. The backlog of a network that keeps up follows the random arrivals: in the second half, it grows by no more than
+    this half's arrivals exceed their mean. The variance of what arrives is the sum of the squared sizes (a compound Poisson
+    process). If flows share no bottleneck, their excesses do not add up, and the test is on the safe side.
 
     Args:
-        flows: A flow table, with at least the columns `start`, `finish`, `optimum` (in seconds) and `bytes`.
+        flows: A flow table, with at least the columns `start`, `finish`, `optimum` (in seconds) and `bytes`. `aborted` is not
+            null for flows that were given up.
 
     Returns:
         None if flows do not arrive over time: there are fewer than two, or most start at one instant.
     """
+    if "aborted" in flows.column_names:
+        flows = flows.filter(flows["aborted"].is_null())
     start, finish, optimum, size = (flows[name].to_numpy().astype(float) for name in ("start", "finish", "optimum", "bytes"))
     if len(start) < 2 or np.unique(start, return_counts=True)[1].max() > _BURST * len(start):
         return None

@@ -129,7 +129,10 @@ class Comparison(Framed, Mapping[str, Results]):
         return found
 
     def as_json(self) -> list[dict[str, Any]]:
-        """Return a list of the runs' summaries, each with its variant and the value of `over`, and of other tools' flows."""
+        """Return a list of the runs' summaries, each with its variant and the value of `over`, and of other tools' flows.
+
+        If all runs failed, it is empty.
+        """
         keys = [self.over.key] if self.over else []
         runs = [
             {COLUMN: run.point[COLUMN], "over": {key: run.point[key] for key in keys}} | run.results.as_json()
@@ -170,7 +173,9 @@ class Comparison(Framed, Mapping[str, Results]):
         return dataclasses.replace(self, beside=beside)
 
     def _others(self) -> dict[str, Results]:
-        """Return other tools' flows as results."""
+        """Return other tools' flows as results, with the runs' ranges of sizes; none, if all runs failed."""
+        if not self.sweep.runs:
+            return {}
         like = self.sweep.runs[0].results.summary
         return {other.label: other.results(like) for other in self.beside if other.flows is not None}
 

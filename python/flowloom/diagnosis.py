@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from flowloom import _native, metrics, toml
 from flowloom.backlog import Growth
 from flowloom.scenario import Scenario
+from flowloom.summary import most
 from flowloom.transports import transport
 from flowloom.words import listed
 
@@ -264,12 +265,13 @@ _ARRIVALS_MIN = 20
 
 
 def _losses(summary: Mapping[str, Any]) -> str:
-    """Say where most packets were dropped and why, if any were."""
+    """Say where most packets were dropped and why, if any were, as far as that is known."""
     drops = summary["drops"]
     if not drops["total"]:
         return ""
-    hop, reason = (max(drops[key], key=drops[key].__getitem__) for key in ("by_hop", "by_reason"))
-    return f"; {drops['total']} packets were dropped, most of them at {hop}, and most as {reason}"
+    hop, reason = most(drops["by_hop"]), most(drops["by_reason"])
+    where = (f", most of them at {hop}" if hop else "") + (f", and most as {reason}" if reason else "")
+    return f"; {drops['total']} packets were dropped{where}"
 
 
 def _stable(summary: Mapping[str, Any]) -> Iterator[Finding]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from flowloom import columns, integrity, metrics, outputs, results
 from flowloom._native import ScenarioError
 from flowloom.results import Results
+from flowloom.summary import most
 from flowloom.words import shown, suggestion
 
 if TYPE_CHECKING:
@@ -205,12 +206,10 @@ def _where_time_went(result: Results) -> list[str]:
             "retransmitted."
         )
     elif drops["total"]:
-        hop = max(drops["by_hop"], key=lambda name: drops["by_hop"][name])
-        lines.append(
-            f"{drops['total']} packets were lost ({metrics.show('drops.rate', drops['rate'] or 0.0)} of the data packets), "
-            f"most at the hop {hop} ({_share(drops['by_hop'][hop], drops['total'])}). {s['retransmissions']} packets were "
-            "retransmitted."
-        )
+        share = "" if drops["rate"] is None else f" ({metrics.show('drops.rate', drops['rate'])} of the data packets)"
+        hop = most(drops["by_hop"])
+        where = f", most at the hop {hop} ({_share(drops['by_hop'][hop], drops['total'])})" if hop else ""
+        lines.append(f"{drops['total']} packets were lost{share}{where}. {s['retransmissions']} packets were retransmitted.")
     else:
         lines.append("No packet was lost.")
     return lines

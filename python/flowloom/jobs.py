@@ -118,7 +118,10 @@ class Store:
             ScenarioError: The run is damaged.
         """
         directory = self.folder / key
-        if not directory.is_dir() or all(entry.name.startswith(".") for entry in directory.iterdir()):
+        try:
+            if all(entry.name.startswith(".") for entry in directory.iterdir()):
+                return None
+        except (FileNotFoundError, NotADirectoryError):  # another process may remove an empty one at any time
             return None
         # Reading a whole run takes a hundredth of the time of simulating it.
         found = results.read(directory, whole=True).without_flows()

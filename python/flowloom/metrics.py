@@ -253,7 +253,32 @@ METRICS = {
         "Growth of the backlog (B)",
         "How the bytes of open flows grow in the `first` and the `second` half of the time in which flows arrive, what has "
         "`arrived` in the second half, and the standard deviation of that (`noise`). `warm_up` is the mean optimum of a byte's "
-        "flow, as a share of half of this time.",
+        "flow, as a share of half of this time. Flows that were given up do not count.",
+    ),
+    "backlog.arrived": Metric(
+        "Bytes that arrived late",
+        "The bytes of the flows that start in the second half of the time in which flows arrive.",
+        "d",
+    ),
+    "backlog.first": Metric(
+        "Growth of the backlog, first half (B)",
+        "By how much the bytes of open flows grow in the first half of the time in which flows arrive.",
+        "d",
+    ),
+    "backlog.second": Metric(
+        "Growth of the backlog, second half (B)",
+        "By how much the bytes of open flows grow in the second half of the time in which flows arrive.",
+        "d",
+    ),
+    "backlog.noise": Metric(
+        "Noise of what arrives (B)",
+        "The standard deviation of the bytes that arrive in the second half, if flows arrive independently.",
+        "d",
+    ),
+    "backlog.warm_up": Metric(
+        "Warm-up (share)",
+        "The optimum of the flow that a byte belongs to, averaged over all bytes, as a share of half of the time in which "
+        "flows arrive.",
     ),
     "queue_peak_bytes": Metric("Peak queue (B)", "The most bytes ever queued at one port of a switch.", "d"),
     "queue": Metric(
@@ -454,6 +479,9 @@ _MEMBERS = {
     "by_size.up_to_bytes": Metric(
         "Upper edge of the range (B)", "The range's flows are no larger than this; the last range has no upper edge."
     ),
+    "by_size.flows": Metric("Flows in the range", "The number of flows of this size that started."),
+    "by_size.finished": Metric("Flows in the range that finished", "The number of flows of this size that finished."),
+    "tenants.bytes": Metric("Payload (B)", "The payload of its flows that was delivered."),
     "queue.mean_bytes": Metric("Mean queue (B)", "Bytes queued at a port, averaged over time and ports."),
     "queue.peak_bytes": Metric("Longest queue (B)", "The maximum number of bytes queued at one port at any time."),
     "queue.wait_us_mean": Metric("Mean wait (µs)", "The mean time that a packet waits at this kind of hop."),
@@ -461,6 +489,14 @@ _MEMBERS = {
     "by_link.stops": Metric("Stops of a link", "How often a class of the link was stopped."),
     "by_link.paused_us": Metric("Time paused (µs)", "How long each class was paused, by class from 0."),
     "by_link.share": Metric("Share paused", "Share of the run for which the class was paused that was paused the longest."),
+    "headroom.bytes": Metric(
+        "Headroom (B)", "What each class could store beyond XOFF of what came in, at the port with the largest headroom."
+    ),
+    "headroom.xoff_bytes": Metric("XOFF (B)", "The threshold of a class at that port. None where ports share memory."),
+    "headroom.hysteresis_bytes": Metric("Hysteresis (B)", "How far below XOFF a class had to be before it could go on."),
+    "worst_victims.flow": Metric("Victim", "The number of the flow."),
+    "worst_victims.packets": Metric("Packets that waited", "Packets of the flow that came to the port while it was paused."),
+    "storms.frames": Metric("Pause frames of the storm", "Pause frames that the node sent without need."),
     "coflow_workloads.tenant": Metric("Tenant", "The tenant of its flows: in a mix the number of its part, otherwise 0."),
     "coflow_workloads.coflows": Metric("Coflows made", "How many coflows were read or drawn."),
     "coflow_workloads.hosts": Metric("Hosts", "How many hosts racks were mapped to, or hosts were drawn from."),
@@ -495,11 +531,17 @@ _SELECTED = {
     "by_class": "coflows of the class {}",
     "coflow_workloads": "the workload of coflows number {}",
     "by_link": "the link {}",
+    "paused_us": "class {}",
+    "headroom": "links of the hop {}",
+    "worst_victims": "victim number {}",
+    "storms": "storm number {}",
     "queue": "the ports of the hop {}",
     "utilisation": "the links of the hop {}",
     "sent_by_class": "class {}",
 }
 """By group, the description of one of its members."""
+_LISTS = ("by_size", "sent_by_class", "coflow_workloads", "paused_us", "worst_victims", "storms")
+"""The groups whose members have numbers. Those of the others have names."""
 
 
 class Explained(NamedTuple):
@@ -516,7 +558,7 @@ def explain(path: tuple[str | int, ...]) -> Explained | None:
     only: list[str] = []
     group = ""
     for part in path:
-        if group and (isinstance(part, int) == (group in ("by_size", "sent_by_class", "coflow_workloads"))):
+        if group and (isinstance(part, int) == (group in _LISTS)):
             only.append(_SELECTED[group].format(part))
             group = ""
         elif group or isinstance(part, int):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from flowloom import metrics
@@ -76,6 +77,16 @@ SERIES = {
     "steps": ("job", "iteration", "step", "flows", "start", "end", "slowest_flow", "slowest_fct"),
 }
 """The series that a run can record over its course, with their columns. That of flows also has the transport's gauges."""
+MEMBERS = {"queues": "link", "links": "link", "flows": "flow", "hosts": "host", "steps": "job"}
+"""By series, the column that says what a row is of, if a series has rows of several things."""
+SHARES = ("arrived_share", "pending_share", "utilisation", "marked_share")
+"""The columns of series that are shares."""
+
+
+def most(counts: Mapping[str, float | None]) -> str | None:
+    """Return the name with the largest count; None if nothing was counted, as for hops that nobody looked into."""
+    found = {name: count for name, count in counts.items() if count}
+    return max(found, key=found.__getitem__) if found else None
 
 
 def check(expression: str, shape: Any = SHAPE) -> None:

@@ -48,6 +48,21 @@ def test_open_flows_are_counted():
     assert not found.is_certain and found.longer == pytest.approx(9 * 74 / 49)
 
 
+def test_flows_that_were_given_up_are_not_open_for_ever():
+    """Each flow takes 0.1 ms, but every tenth is given up."""
+    rng, flows = np.random.default_rng(4), 20_000
+    start, one = np.sort(rng.uniform(0, 1, flows)), np.ones(flows)
+    finish = np.where(np.arange(flows) % 10 == 0, np.nan, start + 1e-4)
+    table = pa.table({"start": start, "finish": pa.array(finish, from_pandas=True), "optimum": one * 1e-4, "bytes": one})
+    aborted = pa.array(["deadline" if number % 10 == 0 else None for number in range(flows)])
+    found = growth(table.append_column("aborted", aborted))
+    # About two flows are open at a time.
+    assert found.arrived == pytest.approx(9000, rel=0.05) and abs(found.second) < 10 and not found.is_certain
+    # Without a reason, they wait.
+    waiting = growth(table.append_column("aborted", pa.nulls(flows, pa.string())))
+    assert waiting.second == pytest.approx(1000, rel=0.05) and waiting.is_certain
+
+
 def test_a_network_that_fills_up_says_nothing():
     """A flow of 1 B arrives every 0.1 s and takes 3 s alone, so that thirty are open once the first has finished."""
 

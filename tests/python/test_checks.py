@@ -382,6 +382,19 @@ def test_a_ratio_of_several_says_which_it_means():
     assert outcome.measured == "0.909 (0.5, pfabric) to 3.08 (0.7, fastpass)"
 
 
+def test_seeds_without_a_value_leave_a_claim_undecided():
+    """Of twelve seeds, one has a value: nothing is known of the others."""
+    some = Span.of([1.0] + [math.nan] * 11)
+    assert some == (1.0, -math.inf, math.inf) and Band(None, 1.05).judge(some) == Band(2.0, None).judge(some) == "undecided"
+    assert intervals.smallest([some, Span(2.0, 2.0, 2.0)]) == (1.0, -math.inf, 2.0)
+    made = grid([[1.1, math.nan], 1.2, 1.3], [[1.0, 1.0], 1.2, 1.4], [[2.0, 2.0], 3.0, 4.0])
+    first = {"where": {"load": [0.5]}}
+    assert checks.ratio(made, metric="m", of=PHOST, to=PFABRIC, at_most=1.2, **first).verdict == "undecided"
+    # All seeds have a value, or none has, or there is one only.
+    assert Band(None, 1.05).judge(Span.of([1.0, 1.0])) == "holds"
+    assert [Band(None, 1.05).judge(Span.of(samples)) for samples in ([math.nan] * 2, [math.nan])] == ["differs"] * 2
+
+
 def test_extremes_of_intervals():
     a, b = Span(1.0, 0.5, 1.5), Span(2.0, 0.0, 4.0)
     assert intervals.smallest([a, b]) == Span(1.0, 0.0, 1.5)

@@ -96,6 +96,10 @@ def test_if_all_runs_fail_there_is_no_table(scenario, tmp_path, in_process):
     made = call("compare", scenario, "--transports", "phost", "--set", FAILS, "--out", tmp_path / "c", "--jobs", 1, code=1)
     assert made.stdout == "" and f"phost: {REASON}" in made.stderr
     assert not list(tmp_path.glob("c/*.csv")) and not list(tmp_path.glob("c/*.png"))
+    (tmp_path / "ns3.csv").write_text("bytes,fct_us\n1000,7.5\n")
+    words = ["--transports", "phost", "--set", FAILS, "--with", tmp_path / "ns3.csv", "--out", tmp_path / "c", "--jobs", 1]
+    as_json = call("compare", scenario, *words, "--json", code=1)
+    assert json.loads(as_json.stdout) == [] and f"phost: {REASON}" in as_json.stderr
 
 
 def test_some_seeds_that_failed_are_not_counted(scenario, tmp_path, monkeypatch, in_process):

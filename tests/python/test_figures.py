@@ -15,15 +15,18 @@ from pyarrow import csv
 from typer.testing import CliRunner
 
 from conftest import FIGURE
-from flowloom import ScenarioError
+from flowloom import ScenarioError, toml
 from flowloom.claims import ledger
 from flowloom.claims.digests import merged
 from flowloom.claims.entries import About, OfCheck, OfClaim
 from flowloom.cli import app
-from flowloom.figures import catalogue, reader, schema
+from flowloom.figures import catalogue, paper, reader, schema
 from flowloom.figures.grid import TRIAL_SEED, Grid, PlannedRun, choose, expressions, plan, settings, trials
 from flowloom.figures.paper import run_figure
+from flowloom.figures.saved import SavedGrid
 from flowloom.jobs import Job, Store, run_jobs
+from flowloom.plots import figure as drawing
+from flowloom.plots import frames, style
 from flowloom.progress import Silent
 from flowloom.results import Results
 
@@ -98,6 +101,12 @@ def figure_with(papers: Path, old: str, new: str) -> schema.Figure:
         ("seeds = 2", "seeds = 0", r"seeds: must be at least 1"),
         ("seeds = 2", 'seeds = "2"', r"seeds: must be a whole number, not \"2\""),
         ("seeds_max = 4", "seeds_max = 1", r"seeds_max: must be at least `seeds`, 2"),
+        ("seeds_max = 4", "seeds_max = 1001", r"seeds_max: must be at most 1000"),
+        (
+            'key = "workload.load"',
+            'key = "run.seed"',
+            r"fig1\.toml:5: key: no axis can set it: each point is run with the seeds",
+        ),
         ("at_most = 0.5 }", "at_most = 0.5, given = true }", r"given: must be a string, not true"),
         ("seeds = 2", "sets = 2", r"sets: unknown key in \[scale.quick\]"),
         ("[scale.quick]", "[scale.quik]", r"needs \[scale.quick\]"),
@@ -126,7 +135,7 @@ def figure_with(papers: Path, old: str, new: str) -> schema.Figure:
         (
             'values = ["phost", "pfabric", "ideal"]',
             'values = ["phost", "pfabric", "ideal"]\nreading = "x"\n'
-            '[[axis]]\nname = "b"\nvalues = [1, 2]\nkey = "run.seed"\nreading = "x"',
+            '[[axis]]\nname = "b"\nvalues = [1, 2]\nkey = "workload.flows"\nreading = "x"',
             r"at most one axis of readings, not transport and b",
         ),
         ("values = [0.3, 0.6]", "values = [0.3", r"fig1\.toml: .*line"),
@@ -491,6 +500,44 @@ def test_rules_apply_where_they_say_and_scales_last(papers):
     assert {_flows(r) for r in plan(figure, "full")} == {300}
 
 
+def test_the_last_rule_decides_even_if_one_before_it_replaces_a_whole_table(papers):
+    rules = """
+    [[set]]
+    keys = { "workload.load" = 0.5, "workload.flows" = 10 }
+    [[set]]
+    keys = { workload = { kind = "poisson", sizes = "imc10", load = 0.4, flows = 77 } }
+    [[set]]
+    keys = { "workload.flows" = 200 }
+    [scale.quick]
+    trials = { "workload.flows" = 30 }
+    """
+    tune = """
+    [[tune]]
+    at = { load = 0.3 }
+    minimise = "nfct"
+    keys = { "workload.sizes" = ["imc10", "web_search"] }
+    """
+    figure = figure_with(papers, "[scale.quick]", tune + rules)
+    planned = plan(figure, "quick", chosen={("0", toml.value(t)): {} for t in ("phost", "pfabric", "ideal")})
+    loads = {(run.point["load"], _load(run), _flows(run)) for run in planned}
+    assert loads == {(0.3, 0.3, 200), (0.6, 0.6, 200)}
+    assert {(_load(run), _flows(run)) for run in trials(figure, "quick")} == {(0.3, 30)}
+    assert {_flows(run) for run in trials(figure, "quick", {"workload.flows": 5})} == {5}
+
+
+def test_no_option_overrides_an_axis_nor_the_table_that_it_is_in(papers):
+    figure = reader.read(papers / "fig1.toml")
+    refused = {"workload.load": "sets this key", "workload": "sets workload.load", "run.seed": "have the seeds"}
+    for key, owner in refused.items():
+        with pytest.raises(ScenarioError, match=rf"{key} cannot be set for tiny/fig1: its .*{owner}"):
+            plan(figure, "quick", changes={key: {"kind": "poisson"}})
+    assert plan(figure, "quick", changes={"workload.flows": 9})
+
+
+def _load(run) -> float:
+    return tomllib.loads(run.job.scenario.resolve())["workload"]["load"]
+
+
 def test_rules_may_say_what_an_axis_means(papers):
     rules = """
     [[axis]]
@@ -672,6 +719,51 @@ def test_trials_select_one_setting_for_all_points_that_differ_only_where_they_we
     assert sum(row["shown"] for row in rows) == len(runs)
 
 
+def test_each_tuning_makes_its_own_choice(papers):
+    """The points of both tunings differ in no axis outside of `at`."""
+    tune = """
+    [[tune]]
+    when = { load = 0.6 }
+    at = { load = 0.6, transport = "pfabric" }
+    minimise = "nfct"
+    keys = { "transport.pfabric.initial_window" = [1, 2] }
+    [[tune]]
+    when = { load = 0.3 }
+    at = { load = 0.3, transport = "phost" }
+    minimise = "nfct"
+    keys = { "transport.phost.free_tokens" = [3, 4] }
+    [scale.quick]
+    """
+    figure = figure_with(papers, "[scale.quick]", tune)
+    tried = trials(figure, "quick")
+    made = {run.job.key: Results({"nfct": -float(sum(run.tuning.values()))}, "", {}) for run in tried}
+    chosen = choose(figure, tried, made)
+    used = {(run.point["load"], *run.tuning.items()) for run in plan(figure, "quick", chosen=chosen)}
+    assert used == {(0.6, ("transport.pfabric.initial_window", 2)), (0.3, ("transport.phost.free_tokens", 4))}
+    # The trials of one tuning select nothing for the other.
+    with pytest.raises(ScenarioError, match=r"no trial selects the parameters of the point load 0\.3"):
+        figure_with(papers, "[scale.quick]", tune.replace('load = 0.3, transport = "phost"', "load = 0.6"))
+
+
+def test_a_setting_that_leaves_flows_unfinished_is_not_the_best(papers):
+    figure = figure_with(papers, "[scale.quick]", TUNE.replace("minimise", "at = { load = 0.3 }\nminimise"))
+    tried = trials(figure, "quick")
+
+    def chosen(*found):
+        made = {
+            run.job.key: Results({"slowdown": {"mean": mean}, "flows": 9, "finished": 9 - left - gone, "aborted": gone}, "", {})
+            for run, (mean, left, gone) in zip(tried, found, strict=True)
+        }
+        (tuning,) = choose(figure, tried, made).values()
+        return tuning["transport.pfabric.initial_window"]
+
+    assert chosen((1.0, 1, 0), (3.0, 0, 0), (2.0, 0, 0)) == 12
+    # A transport may give up flows by design. If all leave some, the mean decides.
+    assert chosen((1.0, 0, 2), (3.0, 0, 0), (2.0, 0, 0)) == 1
+    assert chosen((2.0, 1, 0), (1.0, 5, 0), (3.0, 1, 0)) == 2
+    assert chosen((math.nan, 0, 0), (3.0, 1, 0), (2.0, 1, 0)) == 12
+
+
 def test_a_figure_with_trials_is_run_and_drawn(papers, tmp_path):
     figure = figure_with(papers, "[scale.quick]", TUNE.replace("minimise", "at = { load = 0.3 }\nminimise"))
     outcome = run_figure(figure, "quick", out=tmp_path / "out", runs=tmp_path / "runs", workers=2)
@@ -698,6 +790,97 @@ def test_a_panel_may_average_over_an_axis(papers):
     assert grid.drawn(panel, "slowdown.mean", point).mean == pytest.approx(7.5)
     with pytest.raises(ScenarioError, match="shows axis transport, so it cannot average over it"):
         figure_with(papers, 'x = "load"', 'x = "load"\nover = ["transport"]')
+
+
+COURSES = """
+[[panel]]
+kind = "course"
+course = "queues"
+x = "time"
+y = "bytes"
+percent = true
+[[panel]]
+kind = "course"
+course = "queues"
+x = "time"
+y = "packets"
+[[panel]]
+kind = "course"
+course = "steps"
+x = "step"
+y = "slowest_fct"
+[[claim]]
+id = "tiny/9"
+says = ""
+[[claim.check]]
+kind = "growth"
+course = "steps"
+x = "step"
+y = "slowest_fct"
+early = [0, 0]
+late = [1, 1]
+at_most = 2.0
+"""
+QUEUES = {"time": [1.0, 1.0, 2.0, 2.0], "link": ["a", "b"] * 2, "bytes": [10, 20, 30, 40], "packets": [1, 2, 3, 4]}
+STEPS = {"job": [0, 0, 0, 1], "step": [0, 0, 1, 0], "slowest_fct": [2.0, 4.0, None, 5.0]}
+
+
+def test_courses_have_a_line_for_each_link_and_no_point_for_what_did_not_end(papers, tmp_path):
+    figure = figure_with(papers, "[[panel]]", f"{COURSES}[[panel]]")
+    runs = plan(figure, "quick", 1)
+    series = {"queues": pa.table(QUEUES), "steps": pa.table(STEPS)}
+    summary = {"slowdown": {"mean": 1.0}, "nfct": 1.0, "transport": "phost"}
+    made = {run.job.key: Silenced(summary, "", {}, _series=series) for run in runs}
+    grid = Grid(figure, runs, made)
+
+    def lines(grid, panel):
+        (frame,) = frames.frames(grid, figure.panels[panel])
+        return [(line.xs, line.ys) for line in frames.courses(grid, frame)]
+
+    # Time is no share, so it is not in percent.
+    of_bytes = [([1.0, 2.0], [1000.0, 3000.0]), ([1.0, 2.0], [2000.0, 4000.0])] * 3
+    of_packets = [([1.0, 2.0], [1, 3]), ([1.0, 2.0], [2, 4])] * 3
+    of_steps = [([0, 0], [2.0, 4.0]), ([0], [5.0])] * 3
+    assert [lines(grid, panel) for panel in range(3)] == [of_bytes, of_packets, of_steps]
+    # A check takes the steps of all jobs together: the mean of the first ones is 11/3, and the last one has not ended.
+    point = {"load": 0.3, "transport": "phost"}
+    assert grid.course("steps", "step", "slowest_fct", point) == [([0, 0, 0], [2.0, 4.0, 5.0])]
+    assert evaluate_one(figure, grid, "tiny/9").measured.startswith("no value")
+    # The files have what all panels draw.
+    paper._write_data(grid, tmp_path)
+    saved = SavedGrid(figure, tmp_path, pq.read_table(tmp_path / "data.parquet"))
+    assert [lines(saved, panel) for panel in range(3)] == [of_bytes, of_packets, of_steps]
+    assert (tmp_path / "queues.csv").read_text().splitlines()[:2] == [
+        '"load","transport","seed","link","time","bytes","packets"', '0.3,"phost",1,"a",1,10,1'
+    ]  # fmt: skip
+
+
+def evaluate_one(figure, grid, id):
+    (claim,) = [claim for claim in figure.claims if claim.id == id]
+    return ledger.evaluate(claim, grid).checks[0]
+
+
+def test_the_axes_of_a_drawing_name_their_units(papers, tmp_path, monkeypatch):
+    panel = 'kind = "lines"\nx = "load"\ny = "deadlines_met"\npercent = true'
+    figure = figure_with(papers, 'kind = "lines"\nx = "load"\ny = "slowdown.mean"', panel)
+    assert frames.y_label(None, figure.panels[0]) == "Deadlines met (%)"
+    drawings = []
+    monkeypatch.setattr(style, "save", lambda drawing, stem: drawings.append(drawing) or [])
+    for count, title in ((11, "Load (kB)"), (10, "Load")):
+        values = json.dumps([f"{number}kB" for number in range(9, 9 + count)])
+        figure = figure_with(papers, '"workload.load"\nvalues = [0.3, 0.6]', f'"fabric.buffer"\nvalues = {values}')
+        runs = plan(figure, "quick", 1)
+        made = {run.job.key: Silenced({"slowdown": {"mean": 1.0}, "nfct": 1.0}, "", {}) for run in runs}
+        drawing.draw(Grid(figure, runs, made), tmp_path / "x", "")
+        (spot,) = drawings.pop().axes
+        assert (len(spot.lines[0].get_xdata()), spot.get_xlabel()) == (count, title)
+    # A list of metrics has no unit, and no title.
+    several = 'kind = "lines"\nx = "metric"\ny = [{ metric = "nfct" }, { metric = "slowdown.mean" }]'
+    figure = figure_with(papers, 'kind = "lines"\nx = "load"\ny = "slowdown.mean"', several)
+    runs = plan(figure, "quick", 1)
+    made = {run.job.key: Silenced({"slowdown": {"mean": 1.0}, "nfct": 1.0}, "", {}) for run in runs}
+    drawing.draw(Grid(figure, runs, made), tmp_path / "x", "")
+    assert drawings[0].axes[0].get_xlabel() == ""
 
 
 def test_a_figure_without_panels_draws_nothing(papers, tmp_path):

@@ -503,6 +503,63 @@ def test_hosts_with_several_links_and_hosts_that_are_joined_directly(tmp_path):
     made.run(workload__flows=10)
 
 
+def test_a_flow_that_waits_starts_no_earlier_than_the_file_says(tmp_path):
+    # Rank 0 sends after 1 us, where time 0 is, and again no earlier than 5 us: 4 us after time 0.
+    goal = (
+        "num_ranks 2\nrank 0 {\nl1: calc 1000\nl2: send 8b to 1\nl2 requires l1\nl3: recv 8b from 1\nl4: calc 5000\n"
+        "l5: send 9b to 1\nl5 requires l3\nl5 requires l4\n}\n"
+        "rank 1 {\nl1: recv 8b from 0\nl2: send 8b to 0\nl2 requires l1\n}\n"
+    )
+    made = Imported(tmp_path, net_goal=goal)
+    assert made.says("Time 0 is 0.000001 s of the file")
+    assert {row[4]: row[1] for row in made.flows() if row[5]} == {"8": "", "9": "0.000004"}
+    assert made.run()["start"].to_pylist()[-1] >= 4e-6
+    # The file says nothing of when a trigger fires, and its first line is not the first flow.
+    connections = (
+        "Nodes 4\nConnections 3\nTriggers 1\n0->1 id 1 start 5000000 size 100\n"
+        "2->3 id 2 start 0 size 200 send_done_trigger 1\n1->2 id 3 trigger 1 size 300\ntrigger id 1 oneshot\n"
+    )
+    (tmp_path / "htsim").mkdir()
+    made = Imported(tmp_path / "htsim", net_cm=connections)
+    assert [(row[1], row[4]) for row in made.flows()] == [("0", "200"), ("0.000005", "100"), ("", "300")]
+
+
+def test_parallel_links_lose_what_each_of_them_does(tmp_path):
+    links = "2 3 10Gbps 1us 0\n2 3 10Gbps 1us 0.01\n3 2 10Gbps 1us 0.02\n2 4 10Gbps 1us 0.03\n"
+    made = Imported(tmp_path, net_txt=f"5 3 6\n2 3 4\n0 2 10Gbps 1us 0\n1 3 10Gbps 1us 0\n{links}")
+    assert {fault["where"]: fault["probability"] for fault in made.table["fault"]} == {
+        "s2-s3:2": 0.01, "s3-s2:2": 0.01, "s2-s3:3": 0.02, "s3-s2:3": 0.02, "s2-s4": 0.03, "s4-s2": 0.03
+    }  # fmt: skip
+    made.run(workload__flows=10)
+
+
+def test_cells_between_tabs_may_be_empty_at_the_ends_of_a_row(tmp_path):
+    text = "note\tbytes\tstart\tsrc\tdst\tport\n\t5000\t0.7\t3\t4\t443\nx\t60\t0.2\t4\t3\t\n"
+    made = Imported(tmp_path, log_tsv=text)
+    assert made.flows() == [("0", "4", "3", "60"), ("0.5", "3", "4", "5000")]
+    # The column of numbers of rows, which has no name.
+    (tmp_path / "index").mkdir()
+    made = Imported(tmp_path / "index", log_tsv="\tbytes\tstart\tsrc\tdst\n0\t5000\t0.7\t3\t4\n1\t60\t0.2\t4\t3\n")
+    assert made.flows() == [("0", "4", "3", "60"), ("0.5", "3", "4", "5000")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\tA\tB\tC\nA\t\t1\t1\nB\t1\t\t\nC\t1\t\t\n",
+        "\t1\t1\n1\t\t\n1\t\t\n",
+        "0\t1\t1\n1\t0\t\n1\t0\t\n",
+        "0\t1\t1\t\n1\t0\t0\t\n1\t0\t0\t\n",  # a tab after each cell
+        "\tA\tB\tC\t\nA\t0\t1\t1\t\nB\t1\t0\t0\t\nC\t1\t0\t0\t\n",
+    ],
+)
+def test_a_matrix_between_tabs(tmp_path, text):
+    made = Imported(tmp_path, m_tsv=text)
+    between = [tuple(end.removesuffix(" switch") for end in link[:2]) for link in made.links() if link[0].endswith("switch")]
+    names = ["A", "B", "C"] if "A" in text else ["n0", "n1", "n2"]
+    assert between == [(names[0], names[1]), (names[0], names[2])]
+
+
 def test_names_have_one_meaning(tmp_path):
     # Both links would be called a-b-c, and a trace would take 7 and +1 for numbers of hosts.
     ends = [("a-b", "c"), ("a", "b-c"), ("x:2", "c"), ("arbiter", "c"), ("7", "c"), ("+1", "b-c"), ("x_2", "c"), ("c", "b-c")]

@@ -7,6 +7,7 @@ import sys
 import textwrap
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ import pytest
 import flowloom
 from conftest import HANG_S, SMALL
 from flowloom import RunError, ScenarioError
-from flowloom.jobs import whole_number
+from flowloom.jobs import Store, whole_number
 
 LOADS = {"workload.load": [0.2, 0.4, 0.6]}
 
@@ -82,6 +83,20 @@ def test_a_finished_run_is_not_made_again_and_one_without_flows_is(scenario, tmp
     assert runs(seeds=2) == 3
     # The new table lacks runs of the earlier one, so it needs `force`.
     assert runs(axes={"workload.load": [0.2, 0.5]}, force=True) == 1
+
+
+def test_a_run_whose_folder_another_process_removes_meanwhile_is_not_finished(tmp_path, monkeypatch):
+    (tmp_path / "run").mkdir()
+    is_dir = Path.is_dir
+
+    def removed(path):
+        there = is_dir(path)
+        path.rmdir()
+        return there
+
+    monkeypatch.setattr(Path, "is_dir", removed)
+    assert Store(tmp_path).find("run") is None
+    assert Store(tmp_path).find("never") is None
 
 
 def test_a_scenario_given_twice_is_run_once(scenario):

@@ -76,6 +76,47 @@ def test_digests_follow_what_matters_and_nothing_else(papers, file, old, new, in
     assert (after.inputs != before.inputs, after.behaviour != before.behaviour) == (inputs, behaviour)
 
 
+SCHEMES = """
+[[axis]]
+name = "scheme"
+values = ["small", "large"]
+[[set]]
+when = { scheme = "small" }
+keys = { "workload.flows" = 20 }
+[[set]]
+when = { scheme = "large" }
+keys = { "workload.flows" = 30 }
+[[tune]]
+when = { transport = "pfabric" }
+at = { load = 0.6 }
+minimise = "slowdown.mean"
+keys = { "transport.pfabric.initial_window" = [1, 2] }
+[scale.quick]
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "changes"),
+    [
+        # The same scenarios run at other points.
+        ("= 20 }\n[[set]]\nwhen = { scheme = \"large\" }\nkeys = { \"workload.flows\" = 30",
+         "= 30 }\n[[set]]\nwhen = { scheme = \"large\" }\nkeys = { \"workload.flows\" = 20", True),
+        ('values = ["small", "large"]', 'values = ["large", "small"]', False),
+        # The same runs decide otherwise.
+        ('minimise = "slowdown.mean"', 'minimise = "slowdown.p99"', True),
+        ("at = { load = 0.6 }", 'at = { load = 0.6, scheme = ["small", "large"] }', True),
+    ],
+)  # fmt: skip
+def test_which_point_a_scenario_is_of_and_how_tunings_choose_are_inputs(papers, old, new, changes):
+    rewrite(papers / "fig1.toml", "[scale.quick]\n", SCHEMES)
+    before = now(papers)
+    assert isinstance(before, Digests)
+    rewrite(papers / "fig1.toml", old, new)
+    after = now(papers)
+    assert isinstance(after, Digests)
+    assert (after.inputs != before.inputs) == changes
+
+
 def test_a_scale_is_its_own_question_though_a_probe_is_cut(papers):
     rewrite(papers / "fig1.toml", '"workload.flows" = 300', '"workload.flows" = 500000')
     quick, full = now(papers), now(papers, "full")
@@ -398,6 +439,7 @@ def test_a_try_with_other_keys_stays_out_of_the_ledger(papers, fake, tmp_path):
     written = json.loads((tmp_path / "out/claims.json").read_text())
     assert written["set"] == {"workload.flows": "60"}
     assert "behaviour" not in written
+    options["out"] = tmp_path / "another"
     with pytest.raises(ScenarioError, match="its axis load sets this key"):
         run_figure(figure, "quick", changes={"workload.load": 0.7}, **options)
     with pytest.raises(ScenarioError, match="its runs have the seeds 1, 2"):

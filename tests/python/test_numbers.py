@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from flowloom import ScenarioError, engine, summary
-from flowloom.metrics import METRICS, bin_label, evaluate, show, show_estimate, significant, size
+from flowloom.metrics import METRICS, bin_label, evaluate, explain, show, show_estimate, significant, size
 from flowloom.stats import Estimate, estimate
 
 SUMMARY = {
@@ -115,6 +115,23 @@ def test_every_number_is_explained():
     for name, metric in METRICS.items():
         assert metric.label, name
         assert metric.about.endswith("."), name
+
+
+def numbers(shape, path=()):
+    """Return the paths of a shape's numbers."""
+    if isinstance(shape, list):
+        return numbers(shape[0], (*path, 0))
+    if isinstance(shape, dict):
+        return [found for name, part in shape.items() for found in numbers(part, (*path, name))]
+    return [path] if shape == summary.NUMBER else []
+
+
+@pytest.mark.parametrize("path", numbers(summary.SHAPE), ids=str)
+def test_every_number_of_a_summary_is_explained(path):
+    found = explain(path)
+    assert found is not None and found.metric.label
+    # What is one of several says which.
+    assert len(found.only) == sum(part in (0, summary.ANY) for part in path) + ("by_class" in path) + ("by_reason" in path)
 
 
 def test_the_explained_numbers_are_those_that_a_run_has():

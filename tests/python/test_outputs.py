@@ -377,6 +377,17 @@ def test_a_comparison_may_be_repeated_with_its_pictures(scenario, tmp_path):
     assert "something else (notes.md)" in call(*words, code=2).stderr
 
 
+def test_a_figure_with_other_keys_does_not_replace_it(papers):
+    few, more = ["--set", "workload.flows=50", "--set", "workload.sizes=imc10"], ["--set", "workload.flows=60"]
+    words = ["paper", "run", "tiny/fig1", "--jobs", 1, "--out", "f"]
+    for again in (few, few[2:] + few[:2]):
+        call(*words, *again)
+    said = 'it holds another figure or scale, or other keys (tiny/fig1 quick workload.flows=50 workload.sizes="imc10")'
+    for others in ([], more):
+        assert said in " ".join(call(*words, *others, code=2).stderr.split())
+    call(*words, *more, "--force")
+
+
 def test_a_figure_does_not_replace_another_scale_or_another_figure(papers, tmp_path):
     (papers / "fig2.toml").write_text((papers / "fig1.toml").read_text().replace("tiny/", "tiny/2"))
     call("paper", "run", "tiny/fig1", "--jobs", 1, "--out", "f")
@@ -384,7 +395,7 @@ def test_a_figure_does_not_replace_another_scale_or_another_figure(papers, tmp_p
     before = content(tmp_path / "f")
     for words in (["tiny/fig1", "--scale", "full"], ["tiny/fig2"]):
         error = call("paper", "run", *words, "--out", "f", code=2).stderr
-        assert "it holds another figure or scale (tiny/fig1 quick)" in error
+        assert "it holds another figure or scale, or other keys (tiny/fig1 quick)" in error
     (tmp_path / "f" / "notes.md").write_text("precious")
     assert "something else" in call("paper", "run", "tiny/fig1", "--out", "f", code=2).stderr
     call("paper", "run", "tiny/fig2", "--jobs", 1, "--out", "f", "--force")

@@ -111,9 +111,10 @@ class Made(Grid):
         values = np.random.default_rng(zlib.crc32(str(point).encode())).exponential(self.scale, 400)
         return Distribution(400, quantiles(values))
 
-    def course(self, series, x, y, point):
+    def recorded(self, series, columns, point):
+        assert len(columns) == 2
         xs = list(np.linspace(0, 1, 50))
-        return [(xs, [value * self.scale * random.Random(str(point)).random() for value in xs])]
+        return [[(value, value * self.scale * random.Random(str(point)).random()) for value in xs]]
 
 
 @pytest.mark.parametrize("path", FIGURES, ids=lambda path: f"{path.parent.name}-{path.stem}")
@@ -366,6 +367,20 @@ def test_few_flows_are_bars_from_start_to_end():
     # The number after the last bar has room.
     edge = drawing.axes[0].get_window_extent().x1
     assert all(text.get_window_extent().x1 <= edge + 1 for text in spot.texts)
+
+
+def test_a_bar_ends_with_the_run_and_begins_with_its_request():
+    # The deadline of an unfinished flow is after the run, which ends at 10 ms. A request takes half a millisecond.
+    run = few(
+        flow(0, 0.0, None, deadline=0.04),
+        flow(1, 0.0, 0.001) | {"slowdown": 1.5},
+        flow(2, 0.001, None, aborted="deadline", deadline=0.03),
+    )
+    found = flows.bars_of(run)
+    assert (found.begin, found.end, found.unit) == (pytest.approx(-0.5), 40, "ms")
+    assert [bar.end for bar in found.rows] == pytest.approx([10, 1, 10])
+    (spot,) = look_at(flows.chart(run, "a request"), "request").axes
+    assert spot.get_xlim()[0] < -0.5 and spot.get_xlim()[1] > 40
 
 
 def test_a_short_flow_is_visible_and_its_number_is_beside_it():
@@ -852,6 +867,26 @@ def test_a_table_has_the_best_row_on_top_and_the_best_of_each_column_in_bold():
     tables.draw(spot, rows, ["a", "b"])
     cells = {text.get_text(): text.get_fontweight() for text in spot.texts}
     assert cells == {"2.00": "bold", "3.00": "normal", "8.00": "normal", "1.00": "bold", "none": "normal"}
+
+
+def test_the_best_of_a_table_of_reductions_has_the_largest():
+    """Reductions by 40 and 50 % leave 60 and 50 %; an increase by 10 % and a reduction by 90 % leave 110 and 10 %."""
+    rows = [
+        tables.Row("little", [10.0, 20.0], whole=100.0),
+        tables.Row("much", [40.0, 50.0], whole=100.0),
+        tables.Row("both", [-10.0, 90.0], whole=100.0),
+    ]
+    # The geometric means are the roots of 90 * 80, 60 * 50 and 110 * 10.
+    assert [row.label for row in tables.ranked(rows)] == ["both", "much", "little"]
+    assert [row.label for row in tables.ranked(rows[:2])] == ["much", "little"]
+    # 90 % of the costs is 1.5 times 60 %, and 110 % is 1.83 times.
+    depths = [math.log(cost / 60) / math.log(8) for cost in (90, 60, 110)]
+    assert [row[0] for row in tables.depths(rows)] == pytest.approx(depths)
+    spot = style.canvas(6, 3).subplots()
+    tables.draw(spot, rows, ["a", "b"])
+    assert {text.get_text() for text in spot.texts if text.get_fontweight() == "bold"} == {"40.0", "90.0"}
+    # Nothing but the arithmetic mean is left where the costs are none.
+    assert [row.label for row in tables.ranked([tables.Row("worse", [3.0]), tables.Row("best", [-2.0])])] == ["best", "worse"]
 
 
 def test_a_table_shows_no_interval_that_is_only_rounding():

@@ -416,6 +416,10 @@ def test_the_best_row_of_a_table_of_a_figure():
     rows = [Row("A", [1.0, 4.0]), Row("B", [2.0, 1.0]), Row("C", [3.0, 3.0])]
     assert findings.of_table(rows, "mean")[0].startswith("B has the lowest mean over the columns (mean), ahead of A; ")
     assert "in 1 of 2 columns" in findings.of_table(rows, "mean")[0]
+    gains = [Row("A", [10.0, -20.0], whole=100.0), Row("B", [30.0, 40.0], whole=100.0)]
+    assert findings.of_table(gains, "gain") == [
+        "B has the largest mean over the columns (gain), ahead of A; it is the largest in every column."
+    ]
 
 
 def test_cells_are_sorted_by_their_first_number():

@@ -7,6 +7,7 @@ import re
 import tempfile
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -203,6 +204,18 @@ def test_columns_of_several_series_make_one_picture(scenario, tmp_path):
 def test_a_series_or_a_column_that_is_not_there_is_named(scenario, wanted, complaint):
     with pytest.raises(flowloom.ScenarioError, match=re.escape(complaint)):
         list(pictures.of_series(flowloom.run(scenario), wanted))
+
+
+def test_the_first_sample_counts_as_much_as_its_span():
+    table = pa.table(
+        {
+            "time": [1e-3, 2e-3, 2e-3, 3e-3], "span": [1e-3] * 4, "link": ["a", "a", "b", "a"], "bytes": [9, 1, 5, 1],
+            "utilisation": [0.9, 0.1, 0.5, 0.1],
+        }
+    )  # fmt: skip
+    (panel,) = samples.arranged([samples.Shown("", {"links": table})], ["links.utilisation"]).panels
+    of_a, of_b = (line.values.tolist() for line in panel.columns[0])
+    assert of_a == pytest.approx([90, 10, 10]) and of_b == pytest.approx([0, 50, 0])
 
 
 def test_averages_keep_their_sum():

@@ -1,9 +1,9 @@
 """Two digests of what a ledger entry depends on: the figure's inputs, and the simulator's behaviour on them.
 
-`inputs` covers the figure's scenarios and checks. `behaviour` covers every flow of short probe runs of these scenarios. It
-changes with a transport, a default, a queue discipline or a workload. It does not change with code that alters no packet, or
-with a new parameter whose default keeps the old behaviour. Probe runs are short and have few hosts, so a change that shows only
-late in a run, or only with many hosts, is not detected.
+`inputs` covers the scenario of each of the figure's points, how tunings choose, and the checks. `behaviour` covers every flow
+of short probe runs of these scenarios. It changes with a transport, a default, a queue discipline or a workload. It does not
+change with code that alters no packet, or with a new parameter whose default keeps the old behaviour. Probe runs are short and
+have few hosts, so a change that shows only late in a run, or only with many hosts, is not detected.
 """
 
 from __future__ import annotations
@@ -138,13 +138,16 @@ class _Asked:
         every = list(settings(figure, scale))
         tables = [dict(s.question.arguments) if figure.tool else merged(s.question) for s in every]
         solver = [s.question.key() for s in every[:1]] if figure.tool else []
-        key = _hash(_VERSION, engine_id(), solver, tables, _files(figure, tables), _checks(figure), expressions(figure))
+        asked = [_placed(every, tables), _choices(figure), _files(figure, tables), _checks(figure), expressions(figure)]
+        key = _hash(_VERSION, engine_id(), solver, *asked)
         return cls(figure, scale, every, tables, key)
 
     def prepare(self) -> None:
         """Compute `inputs`, and prepare the probe runs."""
         said = [t if self.figure.tool else _of_its_transport(t) for t in self.tables]
-        self.inputs = _hash(_VERSION, sorted(map(_plain, said)), _files(self.figure, self.tables), _checks(self.figure))
+        placed = sorted(map(_plain, _placed(self.settings, said)))
+        files = _files(self.figure, self.tables)
+        self.inputs = _hash(_VERSION, placed, _choices(self.figure), files, _checks(self.figure))
         self.probes = [self._probe(s, t) for s, t in zip(self.settings, self.tables, strict=True) if self._probed(s)]
 
     def _probed(self, setting: Setting) -> bool:
@@ -181,6 +184,16 @@ class _Asked:
             assert isinstance(answer, _Answer)
             lines.append([answer.flows, [_number(e, answer.summary) for e in wanted]])
         return _hash(_VERSION, sorted(map(_plain, lines)))
+
+
+def _placed(settings: Sequence[Setting], tables: Sequence[Table]) -> list[Any]:
+    """Return each setting's place in the figure with what is run there: checks compare places."""
+    return [[setting.point, setting.tuning, table] for setting, table in zip(settings, tables, strict=True)]
+
+
+def _choices(figure: Figure) -> list[Any]:
+    """Return what decides which of several parameters a figure shows, besides their runs."""
+    return [[tune.minimise, tune.at] for tune in figure.tunes]
 
 
 def _of_its_transport(table: Table) -> Table:

@@ -18,7 +18,10 @@ def worst(verdicts: Iterable[str]) -> str:
 
 
 class Span(NamedTuple):
-    """A measured value and its 95 % interval. With one seed there is no interval, and both ends equal the value."""
+    """A measured value and its 95 % interval. With one seed there is no interval, and both ends equal the value.
+
+    If only some seeds have a value, nothing is known of the others, and the interval has no ends.
+    """
 
     value: float
     low: float
@@ -26,9 +29,10 @@ class Span(NamedTuple):
 
     @classmethod
     def of(cls, samples: Sequence[float]) -> Span:
-        """Estimate the mean of one number per seed (Student's t). Seeds without a value (NaN) do not count."""
-        mean, half_width, _ = estimate(samples)
-        return cls(mean, mean - (half_width or 0.0), mean + (half_width or 0.0))
+        """Estimate the mean of one number per seed (Student's t); NaN stands for no value."""
+        mean, half_width, known = estimate(samples)
+        spread = math.inf if 0 < known < len(samples) else half_width or 0.0
+        return cls(mean, mean - spread, mean + spread)
 
     @property
     def known(self) -> bool:

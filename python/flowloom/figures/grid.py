@@ -15,12 +15,13 @@ from flowloom.distributions import Distribution, Quantity
 from flowloom.engine import simulate
 from flowloom.figures.blame import blamed
 from flowloom.figures.fields import Where
-from flowloom.figures.schema import Axis, Figure, Panel, Tune
+from flowloom.figures.schema import SEEDS_MAX, Axis, Figure, Panel, Tune
 from flowloom.figures.tools import TOOLS
 from flowloom.jobs import Blame, Job
 from flowloom.results import Results
 from flowloom.scenario import Scenario
 from flowloom.stats import Estimate, estimate, paired_ratios
+from flowloom.summary import MEMBERS
 from flowloom.words import suggestion
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-TRIAL_SEED = 1001
+TRIAL_SEED = SEEDS_MAX + 1
 """The seed of the runs that select parameters for a whole figure. No point of a figure has it."""
 
 
@@ -59,7 +60,7 @@ class Setting:
 
 
 Chosen = dict[tuple[str, ...], dict[str, Any]]
-"""The parameters that trials selected, by the point without the axes of the tuning's `at`."""
+"""The parameters that trials selected, by the tuning and the point without the axes of its `at`."""
 
 
 def settings(
@@ -80,24 +81,32 @@ def settings(
     if scale not in figure.scales:
         raise ScenarioError(f'{figure.name} has no scale "{scale}": {suggestion(scale, figure.scales)}')
     for key in changes or {}:
-        owner = next((f"its axis {axis.name} sets this key" for axis in figure.axes if axis.key == key), None)
+        axis = next((axis for axis in figure.axes if axis.key and f"{axis.key}.".startswith(f"{key}.")), None)
+        owner = f"its axis {axis.name} sets {'this key' if axis.key == key else axis.key}" if axis else None
         owner = "its runs have the seeds 1, 2, and so on" if key == "run.seed" else owner
         if owner:
             raise ScenarioError(f"{key} cannot be set for {figure.name}: {owner}")
     base, _ = question(figure)
     for point in points(figure.axes):
-        keys: dict[str, Any] = {}
-        for rule in [*figure.rules, *figure.scales[scale].rules]:
-            if matches(point, rule.when):
-                keys |= rule.keys
-        keys |= {axis.key: point[axis.name] for axis in figure.axes if axis.key}
+        rules = [rule.keys for rule in [*figure.rules, *figure.scales[scale].rules] if matches(point, rule.when)]
+        keys = _layered(*rules, {axis.key: point[axis.name] for axis in figure.axes if axis.key})
         for tuning, minimise, trial in _tunings(figure, point, chosen):
             apart = figure.scales[scale].trials if trial else {}
             try:
-                asked = base.set({**keys, **apart, **tuning, **(changes or {})})
+                asked = base.set(_layered(keys, apart, tuning, changes or {}))
             except ScenarioError as error:
                 raise blamed(error, figure, scale, name(figure.axes, point), changes or {}) from None
             yield Setting(point, tuning, minimise, asked, trial)
+
+
+def _layered(*layers: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keys of several layers, each where its last layer has it: a key may set a table that others set a part of."""
+    keys: dict[str, Any] = {}
+    for layer in layers:
+        for key, value in layer.items():
+            keys.pop(key, None)
+            keys[key] = value
+    return keys
 
 
 def plan(
@@ -192,21 +201,28 @@ def _tune(figure: Figure, point: Mapping[str, Any]) -> Tune | None:
 
 
 def _group(figure: Figure, tune: Tune, point: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what the points that share a tuning have in common."""
-    return tuple(toml.value(point[axis.name]) for axis in figure.axes if axis.name not in tune.at)
+    """Return what the points that share a choice of a tuning have in common."""
+    number = figure.tunes.index(tune)
+    return (str(number), *(toml.value(point[axis.name]) for axis in figure.axes if axis.name not in tune.at))
 
 
 def _least(runs: Sequence[PlannedRun], made: Mapping[str, Results]) -> list[PlannedRun]:
-    """Return the runs of the tuning with the smallest mean."""
+    """Return the runs of the tuning with the smallest mean. One that leaves flows unfinished loses to one that does not."""
     tried: dict[str, list[PlannedRun]] = {}
     for run in runs:
         tried.setdefault(toml.value(run.tuning), []).append(run)
 
-    def cost(candidates: list[PlannedRun]) -> float:
-        mean = estimate([metrics.evaluate(run.minimise, made[run.job.key].summary) for run in candidates]).mean
-        return mean if mean == mean else float("inf")
+    def cost(candidates: list[PlannedRun]) -> tuple[bool, bool, float]:
+        found = [made[run.job.key].summary for run in candidates]
+        mean = estimate([metrics.evaluate(run.minimise, each) for run, each in zip(candidates, found, strict=True)]).mean
+        return math.isnan(mean), any(map(_is_unfinished, found)), mean
 
     return min(tried.values(), key=cost) if len(tried) > 1 else list(runs)
+
+
+def _is_unfinished(summary: Mapping[str, Any]) -> bool:
+    """Return whether flows of a run did not finish, though none gave them up. Means do not count these; tools have no flows."""
+    return bool(summary.get("flows", 0) > summary.get("finished", 0) + summary.get("aborted", 0))
 
 
 def points(axes: Sequence[Axis]) -> list[dict[str, Any]]:
@@ -316,18 +332,34 @@ class Grid:
         values = np.concatenate(self._values(quantity, point))
         return Distribution(len(values), distributions.quantiles(values))
 
-    def course(self, series: str, x: str, y: str, point: Mapping[str, Any]) -> list[tuple[list[float], list[float]]]:
-        """Return two columns of a recorded series for each seed."""
+    def recorded(self, series: str, columns: Sequence[str], point: Mapping[str, Any]) -> list[list[tuple[Any, ...]]]:
+        """Return columns of a recorded series for each seed, row by row."""
         found = []
         for run in self._chosen[self._place(point)]:
             recorded = self.made[run.job.key].series
             if series not in recorded:
                 raise ScenarioError(f'the run has no series "{series}": {suggestion(series, recorded)}')
             table = recorded[series]
-            for column in (x, y):
+            for column in columns:
                 if column not in table.column_names:
                     raise ScenarioError(f'series {series} has no "{column}": {suggestion(column, table.column_names)}')
-            found.append((table[x].to_pylist(), table[y].to_pylist()))
+            found.append(list(zip(*(table[column].to_pylist() for column in columns), strict=True)))
+        return found
+
+    def course(self, series: str, x: str, y: str, point: Mapping[str, Any]) -> list[tuple[list[float], list[float]]]:
+        """Return two columns of a recorded series for each seed, without rows that lack one of the two."""
+        return [_line(rows) for rows in self.recorded(series, (x, y), point)]
+
+    def lines(self, series: str, x: str, y: str, point: Mapping[str, Any]) -> list[tuple[list[float], list[float]]]:
+        """Return the same for each seed and, in series with rows of several links, flows, hosts or jobs, for each of these."""
+        if series not in MEMBERS:
+            return self.course(series, x, y, point)
+        found: list[tuple[list[float], list[float]]] = []
+        for rows in self.recorded(series, (x, y, MEMBERS[series]), point):
+            by_member: dict[Any, list[tuple[Any, ...]]] = {}
+            for *row, member in rows:
+                by_member.setdefault(member, []).append(tuple(row))
+            found += map(_line, by_member.values())
         return found
 
     def rows(self, expressions: Sequence[str]) -> list[dict[str, Any]]:
@@ -351,12 +383,16 @@ class Grid:
         """Return the warnings of the runs that the figure shows, in a few lines."""
         return diagnosis.grouped((run.job.label, self.made[run.job.key].warnings) for run in self.runs if self.chosen(run))
 
-    def course_rows(self, series: str, x: str, y: str) -> list[dict[str, Any]]:
-        """Return a row per run and recorded point in time."""
+    def course_rows(self, series: str) -> list[dict[str, Any]]:
+        """Return a row per run and row of a recorded series, with the columns that the panels of the series draw."""
+        drawn = [panel for panel in self.figure.panels if panel.course == series]
+        member = [MEMBERS[series]] if series in MEMBERS else []
+        columns = list(dict.fromkeys([*member, *(name for panel in drawn for name in (panel.x, panel.y[0].expression))]))
         rows = []
         for point in points(self.figure.axes):
-            for seed, (xs, ys) in enumerate(self.course(series, x, y, point), 1):
-                rows += [{**self._cells(point), "seed": seed, x: a, y: b} for a, b in zip(xs, ys, strict=True)]
+            for seed, recorded in enumerate(self.recorded(series, columns, point), 1):
+                about = {**self._cells(point), "seed": seed}
+                rows += [{**about, **dict(zip(columns, row, strict=True))} for row in recorded]
         return rows
 
     def quantile_rows(self) -> list[dict[str, Any]]:
@@ -373,6 +409,12 @@ class Grid:
             for step, value in enumerate(found.values.tolist()):
                 rows.append(about | {"share": step / distributions.STEPS, "value": value})
         return rows
+
+
+def _line(rows: Sequence[tuple[Any, ...]]) -> tuple[list[float], list[float]]:
+    """Return the two columns of some rows, without those that lack one of the two, such as a step that has not ended."""
+    whole = [row for row in rows if None not in row]
+    return [x for x, _ in whole], [y for _, y in whole]
 
 
 class Reading:
@@ -416,9 +458,9 @@ class Unmeasured(Grid):
         """Return quantiles for one seed."""
         return [[1.0] * (distributions.STEPS + 1)]
 
-    def course(self, series: str, x: str, y: str, point: Mapping[str, Any]) -> list[tuple[list[float], list[float]]]:
-        """Return a series for one seed."""
-        return [([1.0], [1.0])]
+    def recorded(self, series: str, columns: Sequence[str], point: Mapping[str, Any]) -> list[list[tuple[Any, ...]]]:
+        """Return a row for one seed."""
+        return [[(1.0,) * len(columns)]]
 
 
 def untried(figure: Figure) -> str:

@@ -66,7 +66,8 @@ def run_figure(
         changes: Scenario keys that take precedence over those of the figure. If there are any, the ledger is not written.
         executor: Where to run; by default one local process per core.
         workers: The number of local processes, instead of one per core.
-        force: Replace another figure, or another scale of it, in `out`. Files that Flowloom did not write stay.
+        force: Replace another figure in `out`, or this one with another scale or other changes. Files that Flowloom did not
+            write stay.
         into_ledger: Write the outcomes to the ledger beside the figure too, and not only to claims.json in `out`.
         reporter: Receives progress and warnings.
 
@@ -78,8 +79,9 @@ def run_figure(
     into_ledger = into_ledger and not changes
     if into_ledger:
         ledger.read(ledger.path_of(figure))  # a damaged one is reported now, and not after hours of simulation
+    said = sorted(f"{key}={toml.value(value)}" for key, value in (changes or {}).items())
     # The key has no build, so that a newer build can replace the figure. claims.json has the commit.
-    with outputs.claim(out, outputs.FIGURE, f"{figure.name} {scale}", force=force) as output:
+    with outputs.claim(out, outputs.FIGURE, " ".join([figure.name, scale, *said]), force=force) as output:
         return _run(figure, scale, output, runs, changes or {}, executor, workers, into_ledger, reporter)
 
 
@@ -145,9 +147,8 @@ def _write_data(grid: Grid, folder: Path) -> None:
     columns.write(table, folder / "data.parquet")
     columns.write_csv(table, folder / "data.csv")
     # One file per recorded series, however many panels draw it.
-    for panel in {panel.course: panel for panel in grid.figure.panels if panel.kind == "course"}.values():
-        rows = grid.course_rows(panel.course, panel.x, panel.y[0].expression)
-        columns.write_csv(pa.Table.from_pylist(rows), folder / f"{panel.course}.csv")
+    for series in dict.fromkeys(panel.course for panel in grid.figure.panels if panel.kind == "course"):
+        columns.write_csv(pa.Table.from_pylist(grid.course_rows(series)), folder / f"{series}.csv")
     if rows := grid.quantile_rows():
         table = pa.Table.from_pylist(rows)
         columns.write(table, folder / "quantiles.parquet")

@@ -120,15 +120,13 @@ class SavedGrid(Grid):
         rows.sort(key=lambda row: row["share"])
         return Distribution(rows[0]["flows"], np.array([row["value"] for row in rows], dtype=float))
 
-    def course(self, series: str, x: str, y: str, point: Mapping[str, Any]) -> list[tuple[list[float], list[float]]]:
-        """Return two columns of a recorded series for each seed."""
-        seeds: dict[int, tuple[list[float], list[float]]] = {}
+    def recorded(self, series: str, columns: Sequence[str], point: Mapping[str, Any]) -> list[list[tuple[Any, ...]]]:
+        """Return columns of a recorded series for each seed, row by row."""
+        seeds: dict[int, list[tuple[Any, ...]]] = {}
         for row in self._find(self._read(f"{series}.csv"), point, f"{series}.csv"):
-            if x not in row or y not in row:
-                raise self._changed(f"{series}.csv has no columns {x} and {y}")
-            xs, ys = seeds.setdefault(row["seed"], ([], []))
-            xs.append(row[x])
-            ys.append(row[y])
+            if not row.keys() >= {*columns}:
+                raise self._changed(f"{series}.csv has no columns {' and '.join(columns)}")
+            seeds.setdefault(row["seed"], []).append(tuple(row[column] for column in columns))
         return list(seeds.values())
 
     def _find(self, rows: Sequence[Mapping[str, Any]], point: Mapping[str, Any], file: str) -> list[Mapping[str, Any]]:

@@ -34,6 +34,8 @@ from flowloom.models import FieldError, Model, Number, Plain, one_of
 from flowloom.sweeps import RUNS_MAX
 from flowloom.words import shown, suggestion
 
+SEEDS_MAX = 1000
+"""The most seeds of a figure."""
 METRIC_AXIS = "metric"
 """The additional axis of a panel with several metrics."""
 MEANS = ("geometric", "arithmetic")
@@ -70,6 +72,8 @@ class Axis(Model):
             raise FieldError(
                 f"no axis can be called {self.name}, since the data of a figure have a column of that name", "name"
             )
+        if self.key == "run.seed":
+            raise FieldError("no axis can set it: each point is run with the seeds 1, 2, and so on, as `seeds` says", "key")
         if len(self.labels) != len(self.values):
             raise FieldError(f"axis {self.name} has {len(self.values)} values and {len(self.labels)} labels", "labels")
         check_unlike("value", self.values, "values")
@@ -129,8 +133,8 @@ def _applicable(entries: Any, info: ValidationInfo[Known]) -> Any:
 class Scale(Model):
     """The size of a figure's runs: the seeds 1 to `seeds`, and scenario keys such as the number of flows."""
 
-    seeds: Annotated[int, Field(ge=1, le=RUNS_MAX)] = 1
-    seeds_max: Annotated[int, Field(le=RUNS_MAX)] = Field(default_factory=lambda said: said["seeds"])
+    seeds: Annotated[int, Field(ge=1, le=SEEDS_MAX)] = 1
+    seeds_max: Annotated[int, Field(le=SEEDS_MAX)] = Field(default_factory=lambda said: said["seeds"])
     """The maximum number of seeds; seeds are added while a claim is undecided."""
     rules: list[Rule] = Field([], alias="set")
     trials: dict[Key, Plain] = {}

@@ -36,11 +36,11 @@ def reason(source: Source) -> str | None:
     """Say why a file is a log; None if it is none."""
     if _is_parquet(source):
         return "it is a Parquet file"
-    lines = [line for line in source.head if not line.startswith("#")]
+    lines = [line for line in source.head_rows if not _is_comment(line)]
     names = _cells(lines[0]) if lines else []
     if (place := _place(names, _BYTES)) is not None:
         return f'its first line names the column "{shown(names[place])}"'
-    if lines and all(map(is_number, lines)):
+    if lines and all(is_number(line.strip()) for line in lines):
         return "it has one column of numbers"
     return None
 
@@ -100,7 +100,7 @@ class Log:
             src, dst = self._host(number, row, self.src), self._host(number, row, self.dst)
             trace.add(number, start, src, dst, int(-(-size // 1)))
         read = (self.bytes, self.start, self.src, self.dst)
-        if unread := [shown(name, 30) for at, name in enumerate(self.names) if at not in read]:
+        if unread := [shown(name, 30) for at, name in enumerate(self.names) if name and at not in read]:
             trace.notes.append(f"Columns that are not read: {listed(unread, 8)}.")
         if _plain(self.names[self.start]) in _STARTS:
             trace.notes.append(f"The column {shown(self.names[self.start])} says no unit: its numbers are read as seconds.")
@@ -163,11 +163,11 @@ def _table(source: Source) -> tuple[list[str], _Rows]:
     """Return the names of the columns, and the number of each row with its cells."""
     if _is_parquet(source):
         return _parquet(source)
-    lines = ((number, line) for number, line in source.lines() if not line.startswith("#"))
+    lines = ((number, line) for number, line in source.rows() if not _is_comment(line))
     number, first = next(lines, (0, ""))
     if not number:
         raise source.wrong(None, "the log has no rows")
-    if is_number(first):
+    if is_number(first.strip()):
         return ["bytes"], _one_column(number, first, lines)
     return _cells(first), _rows(source, _separator(first), lines)
 
@@ -184,6 +184,10 @@ def _rows(source: Source, separator: str | None, lines: Iterator[tuple[int, str]
             yield number, next(csv.reader([line], delimiter=separator)) if separator else line.split()
         except (csv.Error, StopIteration) as error:
             raise source.wrong(number, f"this is no row of cells: {shown(error)}") from None
+
+
+def _is_comment(line: str) -> bool:
+    return line.lstrip().startswith("#")
 
 
 def _separator(line: str) -> str | None:

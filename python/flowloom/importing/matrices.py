@@ -69,7 +69,7 @@ _LARGEST = {"distances_km": 200_000_000.0, "delays_ms": 1e6, "delays_us": 1e9, "
 
 def reason(source: Source) -> str | None:
     """Say why a file is a matrix; None if it is none."""
-    rows = [_cells(line) for line in _data(source.head)]
+    rows, _ = _first(source)
     if len(rows) < 2:
         return None
     labels = _labels(rows)
@@ -130,13 +130,16 @@ def _readings(cells: dict[tuple[int, int], float]) -> str:
 
 def _matrix(source: Source) -> tuple[list[str], dict[tuple[int, int], float]]:
     """Return the names of nodes, and by row and column the cells that are not 0."""
-    lines = ((number, _cells(line)) for number, line in source.lines() if not line.startswith("#"))
-    labels = _labels([_cells(line) for line in _data(source.head)])
+    first, closed = _first(source)
+    labels = _labels(first)
+    lines = ((number, _cells(line)) for number, line in source.rows() if not _is_comment(line))
     if labels is not None:
         next(lines)
     width, count = len(labels) if labels is not None else 0, 0
     cells: dict[tuple[int, int], float] = {}
     for number, row in lines:
+        if closed and not row[-1]:
+            del row[-1]
         if labels is not None:
             if count == len(labels) or row[0] != labels[count]:
                 raise source.wrong(number, f'the row begins with "{shown(row[0])}"; rows have the names of line 1 in its order')
@@ -178,8 +181,16 @@ def _pairs(cells: dict[tuple[int, int], float]) -> tuple[dict[tuple[int, int], f
     return pairs, unequal
 
 
-def _data(lines: list[str]) -> list[str]:
-    return [line for line in lines if not line.startswith("#")]
+def _first(source: Source) -> tuple[list[list[str]], bool]:
+    """Return the first rows, and whether rows end with a separator behind which there is no cell."""
+    rows = [_cells(line) for line in source.head_rows if not _is_comment(line)]
+    # An empty last column of a square matrix is a node to which no link leads.
+    closed = all(not row[-1] for row in rows) and bool(rows) and len(rows) != len(rows[-1])
+    return [row[:-1] if closed else row for row in rows], closed
+
+
+def _is_comment(line: str) -> bool:
+    return line.lstrip().startswith("#")
 
 
 def _cells(line: str) -> list[str]:

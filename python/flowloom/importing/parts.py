@@ -107,15 +107,20 @@ class Network:
         lossy = [link for link in self.links if link.loss]
         if len(lossy) == len(self.links) and len({link.loss for link in lossy}) == 1:
             return [{"kind": "loss", "where": "all", "probability": lossy[0].loss}]
-        return [
-            {"kind": "loss", "where": f"{a}-{b}", "probability": link.loss}
-            for link, one, other in self._named_links()
-            if link.loss
-            for a, b in ((one, other), (other, one))
-        ]
+        every = list(self._ends())
+        parallel, place = Counter(map(frozenset, every)), Counter[frozenset[str]]()
+        found: list[Mapping[str, Any]] = []
+        for link, (one, other) in zip(self.links, every, strict=True):
+            ends = frozenset((one, other))
+            place[ends] += 1
+            which = f":{place[ends]}" if parallel[ends] > 1 else ""
+            if link.loss:
+                wheres = (f"{one}-{other}{which}", f"{other}-{one}{which}")
+                found += [{"kind": "loss", "where": where, "probability": link.loss} for where in wheres]
+        return found
 
-    def _named_links(self) -> Iterator[tuple[Link, str, str]]:
-        """Yield each link with what its ends are called: the second NIC of `h0` is `h0:2`."""
+    def _ends(self) -> Iterator[tuple[str, str]]:
+        """Yield what the ends of each link are called: the second NIC of `h0` is `h0:2`."""
         nics = Counter[int]()
         for link in self.links:
             ends = []
@@ -123,7 +128,7 @@ class Network:
                 nics[end] += 1
                 further = end < len(self.hosts) and nics[end] > 1
                 ends.append(f"{self.node(end)}:{nics[end]}" if further else self.node(end))
-            yield link, ends[0], ends[1]
+            yield ends[0], ends[1]
 
     def about(self) -> str:
         return f"{count(len(self.hosts), 'host')}, {count(len(self.switches), 'switch')} and {count(len(self.links), 'link')}"
@@ -203,7 +208,8 @@ class Trace:
         """By what the file calls a host: its number here, in the order in which they appear."""
         self._source = source
         self._first: Decimal | None = None
-        self._zero_ps = 0
+        self._zero_ps = self._begin_ps = 0
+        """When the earliest flow starts: after the one that was added first, and in the time of the file."""
         self._starts_ps, self._sizes = array.array("q"), array.array("q")
         self._sources, self._targets = array.array("i"), array.array("i")
         self.waiting: dict[int, Waiting] = {}
@@ -274,6 +280,7 @@ class Trace:
         self._zero_ps, last = int(starts[own].min()), int(starts[own].max())
         if last - self._zero_ps > SPAN_S_MAX * PS:
             raise self._source.wrong(None, _too_long(Decimal(last - self._zero_ps) / PS))
+        self._begin_ps = round(self._first * PS) + self._zero_ps
         if begin := self._first + Decimal(self._zero_ps) / PS:
             self.notes.append(f"Time 0 is {begin.normalize():f} s of the file, where its first flow starts.")
         if self._within:
@@ -321,7 +328,7 @@ class Trace:
                 start = seconds(self._starts_ps[flow] - self._zero_ps)
                 rest = f"{numbers[self._sources[flow]]},{numbers[self._targets[flow]]},{self._sizes[flow]}"
                 if found := self.waiting.get(flow):
-                    earliest = found.earliest_ps - self._zero_ps
+                    earliest = found.earliest_ps - self._begin_ps
                     yield f"{flow},{seconds(earliest) if earliest > 0 else ''},{rest},{' '.join(map(_after, found.needs))}"
                 else:
                     yield f"{flow},{start},{rest}," if self.waiting else f"{start},{rest}"

@@ -25,6 +25,7 @@ PIPE_BYTES_MAX = 256_000_000
 """The most that is kept of what can be read only once."""
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 _BOM = "\ufeff"
+_BLANKS = " \r\n"
 
 
 @dataclasses.dataclass
@@ -33,8 +34,8 @@ class Source:
 
     path: Path
     file: BinaryIO
-    head: list[str]
-    """Its first lines, without those that are empty, as far as they are text."""
+    head_rows: list[str]
+    """Its first lines as `rows` yields them, as far as they are text."""
     binary: bool
     """Whether it begins with what is not text."""
     reading: str = ""
@@ -47,8 +48,22 @@ class Source:
         """Its name without its folder."""
         return self.path.name
 
+    @property
+    def head(self) -> list[str]:
+        """Its first lines as `lines` yields them, as far as they are text."""
+        return [row.strip() for row in self.head_rows]
+
     def lines(self) -> Iterator[tuple[int, str]]:
         """Yield the number of each line that is not empty, from 1, and the line without blanks at its ends.
+
+        Raises:
+            ScenarioError: The file is not UTF-8 text, or a line is too long.
+            OSError: The file cannot be read.
+        """
+        return ((number, row.strip()) for number, row in self.rows())
+
+    def rows(self) -> Iterator[tuple[int, str]]:
+        """Yield what `lines` does, but with the tabs at the ends of lines: the cells outside of them are empty.
 
         Raises:
             ScenarioError: The file is not UTF-8 text, or a line is too long.
@@ -59,11 +74,11 @@ class Source:
             if len(line) == LINE_BYTES_MAX:
                 raise self.wrong(number, f"the line has {LINE_BYTES_MAX:,} bytes or more; no format has such lines")
             try:
-                text = line.decode().strip().removeprefix(_BOM)
+                text = line.decode().removeprefix(_BOM)
             except UnicodeDecodeError:
                 raise self.wrong(number, "this is not UTF-8 text") from None
-            if text:
-                yield number, text
+            if text.strip():
+                yield number, text.strip(_BLANKS)
 
     def text(self) -> str:
         """Return the whole file.
@@ -143,7 +158,7 @@ def _head(start: bytes) -> tuple[list[str], bool]:
         text = start.decode("utf-8-sig")
     except UnicodeDecodeError:
         return [], True
-    return [line.strip() for line in text.splitlines() if line.strip()], False
+    return [line.strip(_BLANKS) for line in text.splitlines() if line.strip()], False
 
 
 def is_number(word: str) -> bool:

@@ -64,13 +64,15 @@ def _bars(grid: Grid, frame: Frame, spot: Axes) -> _Drawn:
 
 
 def _lines(grid: Grid, frame: Frame, spot: Axes) -> _Drawn:
-    labels, numbers, members = frames.groups(grid, frame), frames.places(grid, frame), frames.members(grid, frame)
-    at = range(len(labels)) if numbers is None else numbers
+    labels, numbers, members = frames.groups(grid, frame), frames.numbers(grid, frame), frames.members(grid, frame)
+    at = range(len(labels)) if numbers.at is None else numbers.at
     handles = lines.draw(spot, at, members)
-    if numbers is None or len(at) <= 10:
+    named = numbers.at is None or len(at) <= 10
+    if named:
         spot.set_xticks(at, labels)
         spot.minorticks_off()
-    spot.set_xlabel(grid.figure.axis(frame.panel.x).title)
+    # Names have their units.
+    spot.set_xlabel(numbers.key if named else numbers.title)
     return _Drawn(handles, _least(members))
 
 

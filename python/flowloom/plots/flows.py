@@ -22,6 +22,8 @@ _BARS_MAX = 150
 """The maximum number of bars in a panel. More are too thin."""
 _NUMBER = 0.06
 """The room for what is written after a bar, as a share of the time axis. If a deadline is in it, the text is after that."""
+_ROUNDING = 1e-9
+"""A time this small, as a share of the time axis, is 0."""
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
@@ -51,8 +53,9 @@ class Bars(NamedTuple):
     """The bars of a run."""
 
     rows: list[Bar]
+    begin: float
     end: float
-    """The end of the axis."""
+    """The ends of the axis."""
     unit: str
     unfinished: bool
     """Whether one of the flows did not finish."""
@@ -65,7 +68,12 @@ def bars_of(result: Results) -> Bars:
     unfinished = any(flow["finish"] is None for flow in flows)
     end = max([*ends, result.summary["sim_s"]] if unfinished or not ends else ends) or _TIMES[-1][0]  # 0 without any flow
     scale, unit = next(((each, name) for each, name in _TIMES if end >= each), _TIMES[-1])
-    return Bars([_bar_of(flow, end, scale) for flow in flows], end / scale, unit, unfinished)
+    rows = [_bar_of(flow, result.summary["sim_s"], scale) for flow in flows]
+    # The time of a request lies before the start of its flow.
+    least = min((begin for bar in rows for begin, _ in bar.parts.values()), default=0.0)
+    # What is a little less than 0 comes from rounding.
+    begin = least if least < -_ROUNDING * end / scale else 0.0
+    return Bars(rows, begin, end / scale, unit, unfinished)
 
 
 def _bar_of(flow: dict[str, Any], end: float, scale: float) -> Bar:
@@ -73,7 +81,7 @@ def _bar_of(flow: dict[str, Any], end: float, scale: float) -> Bar:
     if flow["finish"] is None:
         parts = {UNFINISHED: (flow["start"] / scale, (end - flow["start"]) / scale)}
         return Bar(_name(flow), parts, "aborted" if flow["aborted"] else UNFINISHED, deadline)
-    # The time of a request, metrics.request_delay, lies before the start.
+    # It has the time of its request, metrics.request_delay.
     length = flow["slowdown"] * flow["optimum"]
     begin, alone = flow["finish"] - length, min(flow["optimum"], length)
     parts = {ALONE: (begin / scale, alone / scale), WAITING: ((begin + alone) / scale, (length - alone) / scale)}
@@ -89,7 +97,7 @@ def chart(result: Results, title: str) -> Canvas:
         result: The run.
         title: The name of the run.
     """
-    rows, end, unit, unfinished = bars_of(result)
+    rows, begin, end, unit, unfinished = bars_of(result)
     drawing = style.canvas(10, 1.6 + 0.26 * max(len(rows), 3))
     spot = drawing.subplots()
     look = style.transport(result.summary["transport"])
@@ -100,7 +108,7 @@ def chart(result: Results, title: str) -> Canvas:
     spot.set_yticks(range(len(rows)), [bar.label for bar in rows])
     spot.set_ylim(max(len(rows), 1) - 0.5, -0.5)
     room = 1.16 if unfinished else 1.08  # for what is written after the last bar
-    spot.set_xlim(-0.005 * end, room * end)
+    spot.set_xlim(begin - 0.005 * end, room * end)
     spot.set(xlabel=f"Time ({unit})", ylabel="Flow, its hosts, and its size")
     spot.grid(axis="y", visible=False)
     if not rows:

@@ -11,6 +11,7 @@ from flowloom.figures.grid import Grid
 from flowloom.figures.schema import METRIC_AXIS, Axis, Panel
 from flowloom.plots import bars, style, tables
 from flowloom.stats import Estimate
+from flowloom.summary import SHARES
 
 
 class Line(NamedTuple):
@@ -92,9 +93,10 @@ def groups(grid: Grid, frame: Frame) -> list[str]:
     return [label(grid, frame, frame.panel.x, value) for value in values(grid, frame, frame.panel.x)]
 
 
-def places(grid: Grid, frame: Frame) -> tuple[float, ...] | None:
-    """Return the values on the x axis as numbers; None if they are none."""
-    return Numbers.of(frame.panel.x, values(grid, frame, frame.panel.x)).at
+def numbers(grid: Grid, frame: Frame) -> Numbers:
+    """Return the x axis of a panel of kind `bars`, `lines` or `table`, whose values are numbers if they can be."""
+    title = "" if frame.panel.x == METRIC_AXIS else grid.figure.axis(frame.panel.x).title
+    return Numbers.of(title, values(grid, frame, frame.panel.x))
 
 
 def members(grid: Grid, frame: Frame) -> list[bars.Member]:
@@ -113,6 +115,7 @@ def rows(grid: Grid, frame: Frame) -> list[tables.Row]:
             look.label,
             [e.mean * scale for e in found],
             [None if e.half_width is None else e.half_width * scale for e in found],
+            scale if frame.panel.reduction else None,
         )
         for look, found in _estimates(grid, frame)
     ]
@@ -128,12 +131,14 @@ def _estimates(grid: Grid, frame: Frame) -> list[tuple[style.Look, list[Estimate
 
 
 def courses(grid: Grid, frame: Frame) -> list[Line]:
-    """Return what a panel of kind `course` shows: a line for each member and seed."""
+    """Return what a panel of kind `course` shows: lines for each member and seed."""
     panel, found = frame.panel, []
+    scale = _scale(frame)
+    x_scale = scale if panel.x in SHARES else 1.0
     for member, look in looks(grid, frame):
         point = _point(grid, frame, {panel.series: member})
-        for xs, ys in grid.course(panel.course, panel.x, panel.y[0].expression, point):
-            found.append(Line(look, [x * _scale(frame) for x in xs], [y * _scale(frame) for y in ys]))
+        for xs, ys in grid.lines(panel.course, panel.x, panel.y[0].expression, point):
+            found.append(Line(look, [x * x_scale for x in xs], [y * scale for y in ys]))
     return found
 
 
@@ -156,8 +161,9 @@ def y_label(grid: Grid, panel: Panel) -> str:
     unit = " (%)" if panel.percent else ""
     if panel.kind == "cdf":
         return f"Share of flows{unit}"
+    label, expression = panel.y[0].label, panel.y[0].expression
+    measure = label if label == expression else label.partition(" (")[0]  # a ratio and a share have no unit
     if not panel.to:
-        return panel.y[0].label
-    measure = panel.y[0].label.partition(" (")[0]  # a ratio has no unit
+        return f"{measure}{unit}" if unit else label
     other = ", ".join(_name(grid.figure.axis(axis), values[0]) for axis, values in panel.to.items())
     return f"{measure}{': reduction from' if panel.reduction else ' relative to'} {other}{unit}"

@@ -220,11 +220,12 @@ def _line(kind: Kind, table: pa.Table, key: Any) -> tuple[NDArray[Any], dict[str
     values = {name: _scaled(name, own[name].to_numpy().astype(float)) for name in table.column_names if name != kind.key}
     if not kind.rests or not len(time):
         return time, values
-    every = np.unique(table["time"].to_numpy())
+    every, rows = np.unique(table["time"].to_numpy(), return_index=True)
     places = np.searchsorted(every, time)
     whole = {name: np.zeros(len(every)) for name in values}
-    whole["span"] = np.diff(every, prepend=every[0])
+    # All rows of an instant have one span.
     del values["span"]
+    whole["span"] = table["span"].to_numpy()[rows]
     for name, found in values.items():
         whole[name][places] = found
     return every, whole

@@ -19,23 +19,30 @@ ROUNDING = 1e-9
 
 
 class Row(NamedTuple):
-    """The values of one scheme, one for each column. Smaller is better. NaN stands for no value."""
+    """The values of one scheme, one for each column. NaN stands for no value."""
 
     label: str
     values: Sequence[float]
     half_widths: Sequence[float | None] = ()
     """Half the widths of the confidence intervals, if there are any."""
+    whole: float | None = None
+    """What the values are reductions of, if they are reductions."""
+
+    @property
+    def costs(self) -> Sequence[float]:
+        """The numbers by which it is compared, of which smaller ones are better: its values, or what reductions leave."""
+        return self.values if self.whole is None else [self.whole - value for value in self.values]
 
 
 def ranked(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows in the order of the geometric means of their values, or of the arithmetic means if a value is 0.
+    """Return the rows in the order of the geometric means of their costs, or of the arithmetic means if one is not above 0.
 
     Rows with a missing value come last.
     """
-    mean = statistics.fmean if any(value == 0 for row in rows for value in row.values) else statistics.geometric_mean
+    mean = statistics.fmean if any(cost <= 0 for row in rows for cost in row.costs) else statistics.geometric_mean
 
     def key(row: Row) -> tuple[bool, float]:
-        there = [value for value in row.values if not math.isnan(value)]
+        there = [cost for cost in row.costs if not math.isnan(cost)]
         return len(there) < len(row.values), mean(there) if there else math.inf
 
     return sorted(rows, key=key)
@@ -43,11 +50,11 @@ def ranked(rows: Sequence[Row]) -> list[Row]:
 
 def depths(rows: Sequence[Row]) -> list[list[float]]:
     """Return how dark each number's colour is: 0 for the best of its column, 1 for WORST times the best, or more."""
-    columns = list(zip(*(row.values for row in rows), strict=True))
+    columns = list(zip(*(row.costs for row in rows), strict=True))
     # A column whose best is 0 has its first shade at the least number above 0.
     least = [min((value for value in column if value > 0), default=math.nan) for column in columns]
     return [
-        [min(math.log(v / least[at]) / math.log(WORST), 1.0) if v > 0 else 0.0 for at, v in enumerate(row.values)]
+        [min(math.log(v / least[at]) / math.log(WORST), 1.0) if v > 0 else 0.0 for at, v in enumerate(row.costs)]
         for row in rows
     ]
 
@@ -65,7 +72,8 @@ def draw(spot: Axes, rows: Sequence[Row], columns: Sequence[str]) -> None:
     rows = ranked(rows)
     shades = mpl.colormaps["YlOrBr"]
     best = [
-        min((row.values[at] for row in rows if not math.isnan(row.values[at])), default=math.nan) for at in range(len(columns))
+        min(((row.costs[at], row.values[at]) for row in rows if not math.isnan(row.values[at])), default=(0.0, math.nan))[1]
+        for at in range(len(columns))
     ]
     shaded = depths(rows)
     for down, row in enumerate(rows):
@@ -93,7 +101,7 @@ def draw(spot: Axes, rows: Sequence[Row], columns: Sequence[str]) -> None:
 
 def written(value: float) -> str:
     """Return a number that fits its cell."""
-    return "none" if math.isnan(value) else significant(value, 3 if value >= 0.1 else 1)
+    return "none" if math.isnan(value) else significant(value, 3 if abs(value) >= 0.1 else 1)
 
 
 def spread(row: Row, at: int) -> str:

@@ -122,7 +122,7 @@ def _each(schemes: Sequence[comparison.Scheme], groups: Sequence[flows.Group]) -
 
 def _course(result: Results) -> Plots:
     """Show each flow from its start to its end."""
-    rows, _, unit, _ = flows.bars_of(result)
+    rows, begin, _, unit, _ = flows.bars_of(result)
     look = style.transport(result.summary["transport"])
     legend = Legend()
     keys = {
@@ -144,7 +144,7 @@ def _course(result: Results) -> Plots:
         traces.append(panels.dots(legend.number(mark, "mark"), mark, [at for _, at in late], [float(row) for row, _ in late]))
     names = [panels.words(bar.label) for bar in rows]
     y = panels.axis("", ticks=list(range(len(names))), labels=names, groups=True, down=True)
-    x = panels.axis(f"Time ({unit})", zero=True)
+    x = panels.axis(f"Time ({unit})", zero=begin == 0)
     note = "" if rows else "No flow has started."
     shown = panels.panel("", x, y, traces, panels.height_of_rows(len(names)))
     return Plots("Flows from start to end", legend.keys, [shown], note)

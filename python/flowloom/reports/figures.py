@@ -138,10 +138,10 @@ def _panel(grid: Grid, frame: Frame, legend: Legend) -> dict[str, Any]:
     else:
         members = frames.members(grid, frame)
         names = [panels.words(name) for name in frames.groups(grid, frame)]
-        places = frames.places(grid, frame) if panel.kind == "lines" else None
-        title = "" if panel.x == METRIC_AXIS else grid.figure.axis(panel.x).title
+        numbers = frames.numbers(grid, frame)
+        places = numbers.at if panel.kind == "lines" else None
         at = list(range(len(names)) if places is None else places)
-        x = panels.axis(title, ticks=at, labels=names, groups=places is None)
+        x = panels.axis(numbers.key, ticks=at, labels=names, groups=places is None)
         if panel.kind == "bars":
             traces = panels.bars(legend, members, log=panel.log_y, base=panel.y_min or 0.0)
         else:

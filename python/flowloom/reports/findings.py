@@ -205,14 +205,15 @@ def _along(sweep: Sweep, metric: str) -> list[str]:
 
 
 def of_table(rows: Sequence[Row], what: str) -> list[str]:
-    """Name the best row of a table of a figure, in which smaller is better."""
+    """Name the best row of a table of a figure: the one with the lowest values, or with the largest reductions."""
     best, *others = ordered = ranked(rows)
     if not others or any(math.isnan(value) for value in best.values):
         return []
-    columns = zip(*(row.values for row in ordered), strict=True)
-    least = [min(value for value in column if not math.isnan(value)) for column in columns]
-    won = sum(value == low for value, low in zip(best.values, least, strict=True))
+    columns = zip(*(row.costs for row in ordered), strict=True)
+    least = [min(cost for cost in column if not math.isnan(cost)) for column in columns]
+    won = sum(cost == low for cost, low in zip(best.costs, least, strict=True))
     where = "in every column" if won == len(least) else f"in {won} of {len(least)} columns"
+    most = "lowest" if best.whole is None else "largest"
     return [
-        f"{best.label} has the lowest mean over the columns ({what}), ahead of {others[0].label}; it is the lowest {where}."
+        f"{best.label} has the {most} mean over the columns ({what}), ahead of {others[0].label}; it is the {most} {where}."
     ]
