@@ -185,6 +185,12 @@ class Cable:
         with inside(self.a), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
             fcntl.ioctl(any_socket, _SIOCETHTOOL, request)
 
+    def set_ecn(self, ecn: int, control: str | None = None) -> None:
+        """Set `net.ipv4.tcp_ecn` of host `a`, and the congestion control of both hosts."""
+        run("ip", "netns", "exec", self.a, "sysctl", "-qw", f"net.ipv4.tcp_ecn={ecn}")
+        for name in (self.a, self.b) if control else ():
+            run("ip", "netns", "exec", name, "sysctl", "-qw", f"net.ipv4.tcp_congestion_control={control}")
+
     def captured(self) -> contextlib.AbstractContextManager[list[Packet]]:
         """Capture the packets that come to host `b`; the list is complete when the block has ended."""
         return captured(self.b, "b0")

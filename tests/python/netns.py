@@ -93,13 +93,15 @@ class Namespace:
 
 
 class HtbClass(NamedTuple):
-    """A class of HTB; rates are in bits per second, as exact as `tc` prints them."""
+    """A class of HTB; rates are in bits per second, bursts in bytes, both as exact as `tc` prints them."""
 
     parent: str
     is_leaf: bool
     prio: int
     rate: int
     ceil: int
+    burst: int
+    cburst: int
 
 
 class Found(NamedTuple):
@@ -112,15 +114,19 @@ class Found(NamedTuple):
 
 
 _CLASS = re.compile(
-    r"class htb (\S+) (?:root|parent (\S+)) (leaf \S+ )?(?:prio (\d+) )?.*?rate (\d+)(\w?)bit ceil (\d+)(\w?)bit"
+    r"class htb (\S+) (?:root|parent (\S+)) (leaf \S+ )?(?:prio (\d+) )?.*?rate (\d+)(\w?)bit ceil (\d+)(\w?)bit "
+    r"burst (\d+)([KM]?)b.*? cburst (\d+)([KM]?)b"
 )
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
+_SIZES = {"": 1, "K": 1024, "M": 1024**2}
 
 
 def _classes(text: str) -> Iterator[tuple[str, HtbClass]]:
     # Older versions of tc print no JSON for HTB.
-    for name, parent, leaf, prio, rate, unit, ceil, unit_of_ceil in _CLASS.findall(text):
-        yield name, HtbClass(parent, bool(leaf), int(prio or 0), int(rate) * _UNITS[unit], int(ceil) * _UNITS[unit_of_ceil])
+    for name, parent, leaf, prio, *numbers in _CLASS.findall(text):
+        rate, ceil = (int(number) * _UNITS[unit] for number, unit in (numbers[:2], numbers[2:4]))
+        burst, cburst = (int(number) * _SIZES[unit] for number, unit in (numbers[4:6], numbers[6:]))
+        yield name, HtbClass(parent, bool(leaf), int(prio or 0), rate, ceil, burst, cburst)
 
 
 def _u32(filters: list[dict]) -> Iterator[tuple[str, int, int, str]]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import itertools
 import json
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -289,8 +290,9 @@ NVUE = [
     r"nv set qos pfc \S+ (port-buffer|xoff-threshold|xon-threshold) \d+",
     r"nv set qos traffic-pool default-(lossless|lossy) memory-percent (100|[1-9]\d?)",
     r"nv set qos advance-buffer-config default-global egress-pool 0 mode (static|dynamic)",
-    rf"nv set qos advance-buffer-config default-global egress-lossy-buffer traffic-class [0-7] "
+    rf"nv set qos advance-buffer-config default-global egress-lossy-buffer (traffic-class|multicast-switch-priority) [0-7] "
     rf"(shared-bytes \d+|shared-alpha {ALPHA})",
+    r"nv set qos advance-buffer-config default-global egress-lossy-buffer multicast-port shared-bytes \d+",
     rf"nv set qos advance-buffer-config default-global ingress-lossless-buffer shared-alpha {ALPHA}",
     rf"nv set interface {PORTS} qos (congestion-control|egress-shaper|pfc) profile \S+",
     rf"nv set interface {PORTS} link mtu \d+",
@@ -340,9 +342,9 @@ PORTS = {"swp1": 1_000_000_000, "swp4": 2_000_000_000}
 MARKING = {"dctcp", "d2tcp", "l2dct", "ecn_star", "pias", "pase", "dcqcn"}
 
 
-def applied(transport, variant):
+def applied(deployment):
     """Apply the script of a leaf to two ports in a network namespace; return what the kernel has then."""
-    script = text_of(made(transport, variant, "linux"), "leaf.sh")
+    script = text_of(deployment, "leaf.sh")
     with netns.Namespace() as space:
         for port in PORTS:
             space.link(port)
@@ -352,7 +354,7 @@ def applied(transport, variant):
         seen = {port: space.read(port) for port in PORTS}
         if has_red:
             marks = {qdisc["kind"] for port in seen.values() for qdisc in port.qdiscs} & {"red"}
-            assert bool(marks) == (transport in MARKING)
+            assert bool(marks) == (deployment.plan.transport in MARKING)
         space.script(script, "down", **names)
         assert not {qdisc["kind"] for port in PORTS for qdisc in space.read(port).qdiscs} & {"htb", "red", "bfifo"}
     return seen
@@ -360,7 +362,7 @@ def applied(transport, variant):
 
 def test_the_kernel_has_the_queues_of_the_scenario():
     netns.required()
-    for port, found in applied("pias", "three classes").items():
+    for port, found in applied(made("pias", "three classes", "linux")).items():
         bits = PORTS[port]
         assert found.classes["1:1"].rate == found.classes["1:1"].ceil == bits
         leaves = [found.classes[name] for name in ("1:10", "1:11", "1:12")]
@@ -378,9 +380,34 @@ def test_the_kernel_has_the_queues_of_the_scenario():
         assert tree["options"]["default"] == "0x12"
 
 
+PACKET = 1514
+"""Bytes of a full packet with its Ethernet header."""
+
+
+@pytest.mark.parametrize("fast", [1, 100])
+@pytest.mark.parametrize("transport", ["pias", "expresspass"])
+def test_no_queue_of_the_kernel_has_a_burst_before_others(transport, fast):
+    """HTB serves a class with tokens of its own before all that borrow. With less than a packet of these, it sends one."""
+    netns.required()
+    changes = {"topology.host_rate": f"{fast}Gb/s", "topology.spine_rate": f"{2 * fast}Gb/s", "transport.name": transport}
+    changes |= VARIANTS["three classes"]
+    for port, found in applied(deploy(Scenario(SMALL, "small.toml").set(changes), "linux")).items():
+        bits = fast * PORTS[port]
+        top = found.classes["1:1"]
+        assert (top.rate, top.ceil) == (bits, bits)
+        # What the link sends in 100 us, within the microsecond in which `tc` counts, and the kilobyte to which it prints.
+        assert top.burst == pytest.approx(bits / 80_000, abs=bits / 8e6 + 1024)
+        leaves = [one for one in found.classes.values() if one.is_leaf]
+        assert len(leaves) >= 2
+        for one in leaves:
+            assert one.burst < PACKET
+            assert one.cburst == top.cburst or one.ceil < bits
+        assert all(one.burst < PACKET for name, one in found.classes.items() if name != "1:1")
+
+
 def test_the_kernel_limits_credits():
     netns.required()
-    found = applied("expresspass", "plain")["swp1"]
+    found = applied(made("expresspass", "plain", "linux"))["swp1"]
     # 40 of 1540 bytes of 1 Gb/s are 25,974,026 bit/s; `tc` prints thousands.
     assert found.classes["1:2"].ceil == 25_974_000
     assert (found.classes["1:11"].parent, found.classes["1:12"].parent) == ("1:2", "1:1")
@@ -391,7 +418,7 @@ def test_the_kernel_takes_the_script_of_each_transport(transport):
     netns.required()
     plan = made(transport, "plain", "linux").plan
     (queues,) = {len(port.profile.queues) for switch in plan.switches for port in switch.ports}
-    found = applied(transport, "plain")["swp1"]
+    found = applied(made(transport, "plain", "linux"))["swp1"]
     assert len({name for name, one in found.classes.items() if one.is_leaf}) == queues
 
 
@@ -407,6 +434,61 @@ def test_hosts_have_the_settings_of_the_scenario():
         (route,) = space.run("ip", "route", "show", "dev", "eth0").splitlines()
         assert "initcwnd 70" in route and "rto_min lock 2ms" in route
         assert "mtu 1500" in space.run("ip", "link", "show", "dev", "eth0")
+
+
+def test_the_script_of_hosts_can_be_run_again_and_sets_all_routes():
+    netns.required()
+    script = text_of(made("ecn_star", "plain", "linux"), "hosts.sh")
+    with netns.Namespace() as space:
+        space.link("eth0", address="10.9.8.1/24")
+        space.run("ip", "address", "add", "fd00::1/64", "dev", "eth0", "nodad")
+        space.run("ip", "route", "add", "10.1.0.0/16", "via", "10.9.8.2", "metric", "7", "mtu", "lock", "1400")
+        space.run("ip", "-6", "route", "add", "fd01::/64", "via", "fd00::2", "rto_min", "9ms")
+        # What a router advertises ends, and the kernel must know it again. Link-local routes of all devices look alike.
+        space.run("ip", "-6", "route", "add", "fd02::/64", "dev", "eth0", "proto", "ra", "metric", "1024", "expires", "600")
+        routes = {family: space.run("ip", family, "route", "show").splitlines() for family in ("-4", "-6")}
+        space.script(script, "eth0")
+        for family, before in routes.items():
+            assert len(space.run("ip", family, "route", "show").splitlines()) == len(before)
+        # Without a carrier, `ip` prints a word that it does not take.
+        space.run("ip", "link", "set", "eth0-p", "down")
+        assert "linkdown" in space.run("ip", "route", "show", "dev", "eth0")
+        space.script(script, "eth0")
+        for family, before in routes.items():
+            found = space.run("ip", family, "route", "show", "dev", "eth0").splitlines()
+            assert len(found) == sum(" dev eth0 " in route for route in before)
+            for route in found:
+                changed = not route.startswith("fe80:") and "proto ra" not in route
+                assert ("initcwnd 70" in route) == ("rto_min lock 2ms" in route) == changed, route
+        (kept,) = space.run("ip", "route", "show", "10.1.0.0/16").splitlines()
+        assert "metric 7" in kept and "mtu lock 1400" in kept
+
+
+TAGGER = """\
+#!/bin/bash
+echo "$*" >> "$0.log"
+case $2 in
+  set) test -e "$0.attached" ;;
+  attach) test ! -e "$0.attached" && touch "$0.attached" ;;
+esac
+"""
+"""A `flowloom` whose tagger refuses to be set before it is attached, and to be attached twice."""
+
+
+def test_the_script_of_hosts_changes_a_tagger_that_is_attached(tmp_path):
+    netns.required()
+    program = tmp_path / "flowloom"
+    program.write_text(TAGGER)
+    program.chmod(0o755)
+    script = text_of(made("pias", "three classes", "linux"), "hosts.sh")
+    # The kernel may lack DCTCP, which is not what this is about.
+    script = "".join(line for line in script.splitlines(True) if "tcp_congestion_control=" not in line)
+    with netns.Namespace() as space:
+        space.link("eth0", address="10.9.8.1/24")
+        for _ in range(2):
+            space.script(script, "eth0", PATH=f"{tmp_path}:{os.environ['PATH']}")
+    said = (tmp_path / "flowloom.log").read_text().splitlines()
+    assert said == [f"pias {verb} eth0 --thresholds 20kB,100kB" for verb in ("set", "attach", "set")]
 
 
 @pytest.fixture
@@ -440,7 +522,123 @@ def test_pias_on_each_target():
     assert eos.count("random-detect ecn minimum-threshold 97500 bytes maximum-threshold 97500 bytes") == 16
     shell = text_of(deploy(scenario, "linux"), "leaf.sh")
     assert '"$dev" 10000000000bit 125000;' in shell and '"$dev" 40000000000bit 500000;' in shell
-    assert shell.count("parent 1:1 handle 9: red limit 360000 min 97500 max 97500 avpkt 1000 burst 98 ") == 1
+    assert shell.count("parent 1:1 handle 9: red limit 360000 min 97500 max 97500 avpkt 995 burst 98 ") == 1
+
+
+def red_of(**port):
+    """Return the parameters of RED, by their names, of a leaf with these settings of DCTCP's ports."""
+    changes = {f"transport.dctcp.port.{key}": value for key, value in port.items()}
+    shell = text_of(deploy(Scenario(SMALL, "small.toml").set(changes), "linux"), "leaf.sh")
+    (words,) = {line.partition(" red ")[2] for line in shell.splitlines() if " red limit " in line}
+    found = words.removesuffix(" ecn nodrop").split()
+    return dict(zip(found[::2], found[1::2], strict=True))
+
+
+@pytest.mark.parametrize("above", [1, 64, 900, 999, 1000, 1001, 1500, 30_000, 97_500, 123_457])
+def test_the_average_of_red_follows_the_queue_at_once(above):
+    """`tc` computes the weight of the average from a burst (tc_red_eval_ewma): 1/2, the largest, if this holds."""
+    red = red_of(mark_above=f"{above}B")
+    burst, size = int(red["burst"]), int(red["avpkt"])
+    assert red["min"] == red["max"] == str(above)
+    assert 1 <= burst + 1 - above / size <= 2 * (1 - 2.0**-burst)
+
+
+@pytest.mark.parametrize("rate", ["100Mb/s", "40Gb/s", "400Gb/s"])
+@pytest.mark.parametrize(
+    "port",
+    [
+        {"mark_above": "1B"},
+        {"mark_above": "900B"},
+        {"mark_above": "1001B"},
+        {"mark_above": "149kB"},
+        {"mark_above": "1B", "mark_all_above": "149kB", "mark_share": 1.0},
+        {"mark_above": "5kB", "mark_all_above": "100kB", "mark_share": 1e-9},
+    ],
+)
+def test_tc_takes_the_parameters_of_red(rate, port):
+    netns.required()
+    changes = {f"transport.dctcp.port.{key}": value for key, value in port.items()} | {"topology.host_rate": rate}
+    shell = text_of(deploy(Scenario(SMALL, "small.toml").set(changes), "linux"), "leaf.sh")
+    (words,) = {line.partition(" red ")[2] for line in shell.splitlines() if " red limit " in line}
+    with netns.Namespace() as space:
+        space.link("swp1")
+        command = ["ip", "netns", "exec", space.name, "tc", "qdisc", "add", "dev", "swp1", "root", "red"]
+        words = words.replace('"$rate"', rate.replace("b/s", "bit"))
+        done = subprocess.run([*command, *words.split()], capture_output=True, text=True)
+    # A kernel without RED says so when `tc` has understood everything.
+    assert done.returncode == 0 or "qdisc kind is unknown" in done.stderr, done.stderr
+
+
+def test_marks_at_random_have_their_share():
+    random = {"mark_above": "5kB", "mark_all_above": "100kB"}
+    for share, told in ((0.002, "0.002"), (0.125, "0.125"), (1.0, "0.999999")):
+        red = red_of(**random, mark_share=share)
+        assert (red["min"], red["max"], red["probability"]) == ("5000", "100000", told)
+        # The kernel gets 32 bits of it.
+        assert 0 < int(float(red["probability"]) * 2**32) < 2**32
+    # `tc` needs a power of two below 2^32 that makes a share of each byte of the range more than 1 (tc_red_eval_P).
+    assert float(red_of(**random, mark_share=1e-9)["probability"]) / 95_000 * 2**31 > 1
+    # With a share of 0, marks begin at the upper threshold.
+    assert red_of(**random, mark_share=0.0)["min"] == "100000"
+
+
+def test_a_share_that_switches_round_is_named():
+    changes = {"mark_above": "5kB", "mark_all_above": "100kB"}
+    for share, whole in ((0.002, False), (0.0, True), (0.29, True), (1.0, True), (0.295, False)):
+        keys = {f"transport.dctcp.port.{key}": value for key, value in {**changes, "mark_share": share}.items()}
+        for target in TARGETS:
+            deployment = deploy(Scenario(SMALL, "small.toml").set(keys), target)
+            found = [answer.verdict for need, answer in deployment.answers if need.kind is Kind.MARK_SHARE]
+            assert found == ([] if whole else [Verdict.YES if target == "linux" else Verdict.NEARLY]), (share, target)
+    keys["transport.dctcp.port.mark_share"] = 0.0
+    eos = text_of(deploy(Scenario(SMALL, "small.toml").set(keys), "eos"), "leaf.eos")
+    assert "minimum-threshold 100000 bytes maximum-threshold 100000 bytes max-mark-probability 100 " in eos
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_an_mtu_without_ipv6_is_noted(target):
+    note = "IPv6 needs an MTU of 1280"
+    for wire, noted in (("ip_1500", False), ("ns2_1000", True)):
+        deployment = deploy(Scenario(SMALL, "small.toml").set({"fabric.wire": wire}), target)
+        switch = {"sonic": "leaf.sources.txt", "eos": "leaf.eos", "cumulus": "leaf.nvue.sh", "linux": "leaf.sh"}[target]
+        for name in (switch, "hosts.sh"):
+            assert (note in text_of(deployment, name)) == noted, (name, wire)
+
+
+def test_flow_control_in_shared_memory_leaves_thresholds_to_cumulus():
+    """The guide's thresholds are parts of the buffer that a port reserves. XOFF in shared memory is none of these."""
+    found = commands(text_of(made("dctcp", "lossless, shared", "cumulus"), "leaf.nvue.sh"))
+    pfc = {line.split()[5] for line in found if line.startswith("nv set qos pfc flowloom_to_host ")}
+    assert pfc == {"switch-priority", "tx", "rx"}
+
+
+def test_all_regions_of_a_static_pool_of_cumulus_have_a_size():
+    """The guide: configure shared-bytes for buffer regions that are mapped to static pools. By default, pool 0 has them all."""
+    found = commands(text_of(made("pias", "three classes", "cumulus"), "leaf.nvue.sh"))
+    begin = "nv set qos advance-buffer-config default-global egress-lossy-buffer "
+    regions = sorted(line.removeprefix(begin).partition(" shared-bytes ")[::2] for line in found if line.startswith(begin))
+    names = [f"{kind} {n}" for kind in ("traffic-class", "multicast-switch-priority") for n in range(8)]
+    assert regions == sorted((name, "150000") for name in [*names, "multicast-port"])
+
+
+def test_eos_pauses_the_priority_of_dscp_0():
+    """Without a map, DSCP 0 is in traffic class 1 of EOS, and neighbours do not pause priority 1."""
+    text = text_of(made("dctcp", "flow control", "eos"), "leaf.eos")
+    assert "qos map dscp 0 to traffic-class 0\nqos map traffic-class 0 to tx-queue 0\n" in text
+    assert text.count("   qos trust dscp\n") == text.count("   priority-flow-control priority 0 no-drop\n") == 2
+    assert set(re.findall(r"tx-queue \d", text)) == {"tx-queue 0"}
+    assert "qos map" not in text_of(made("dctcp", "plain", "eos"), "leaf.eos")
+
+
+@pytest.mark.parametrize("variant", ["flow control", "lossless, shared"])
+def test_sonic_drops_no_lossless_packet_at_egress(variant):
+    tables = sonic_tables(made("dctcp", variant, "sonic"), "leaf")
+    queues = {tables["BUFFER_QUEUE"][f"Ethernet{4 * port}|0"]["profile"] for port in range(5)}
+    assert queues == {"flowloom_egress_lossless"}
+    # All that ports may take in: 1 MB for the switch, or 150 kB for each of its five ports.
+    whole = "1000000" if "shared" in variant else "750000"
+    assert tables["BUFFER_POOL"]["egress_lossless_pool"] == {"type": "egress", "mode": "static", "size": whole}
+    assert tables["BUFFER_PROFILE"]["flowloom_egress_lossless"]["static_th"] == whole
 
 
 def test_flow_control_has_the_headroom_of_the_formula():

@@ -25,7 +25,7 @@ import pias_hosts  # noqa: E402
 
 THRESHOLDS = (20_000, 100_000, 1_000_000)
 WRITTEN = "20kB,100kB,1MB"
-ECT_0 = 2
+NOT_ECT, ECT_0 = 0, 2
 SYN, FIN = 2, 1
 
 
@@ -114,6 +114,7 @@ def dscp(offset: int, thresholds: tuple[int, ...] = THRESHOLDS) -> int:
 @pytest.mark.parametrize(("version", "how"), [(4, []), (6, []), (4, ["--clsact"])])
 def test_every_packet_has_the_class_of_its_offset_and_right_checksums(host, version, how):
     host.cable.without_checksum_offload()
+    host.cable.set_ecn(1)
     host.tag("attach", "--thresholds", WRITTEN, "--exact", *how)
     with host.cable.captured() as packets:
         client, server = host.cable.connect(version)
@@ -125,7 +126,7 @@ def test_every_packet_has_the_class_of_its_offset_and_right_checksums(host, vers
     sent = tcp(packets, version)
     assert len(sent) > 3000
     assert [p for p in sent if not p.checksums] == []
-    assert [p for p in sent if p.ecn != ECT_0] == []
+    assert [p for p in sent if p.ecn != (NOT_ECT if p.flags & SYN else ECT_0)] == []
     assert [(p, at) for p, at in offsets(sent) if p.dscp != dscp(at)] == []
     assert {p.dscp for p in sent} == {56, 48, 40, 32}
     # What carries no data is in the highest class, but the end of the connection must not overtake the data.
@@ -136,6 +137,51 @@ def test_every_packet_has_the_class_of_its_offset_and_right_checksums(host, vers
     assert [c["packets"] for c in counted["classes"][:4]] == [sum(p.dscp == d for p in sent) for d in (56, 48, 40, 32)]
     (bin_,) = counted["sizes"]
     assert bin_["above"] < 5_000_000 <= bin_["bytes"] <= 1.125 * bin_["above"]
+
+
+def has_ecn(connection: socket.socket) -> bool:
+    """Whether the kernel says that a connection has negotiated ECN: TCPI_OPT_ECN in the options of struct tcp_info."""
+    return bool(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 8)[5] & 8)
+
+
+@pytest.mark.parametrize("asked", [True, False], ids=["asked", "asks"])
+@pytest.mark.parametrize(
+    ("ecn", "control", "negotiated", "on_request"),
+    [(1, "reno", True, NOT_ECT), (0, "reno", False, NOT_ECT), (0, "dctcp", True, ECT_0)],
+)
+def test_packets_of_connections_with_ecn_are_capable_and_the_tagger_hinders_no_negotiation(
+    host, ecn, control, negotiated, on_request, asked
+):
+    """Linux without a tagger negotiates in the same cases, and DCTCP itself makes requests and their answers ECN-capable."""
+    known = run("ip", "netns", "exec", host.cable.a, "sysctl", "-n", "net.ipv4.tcp_available_congestion_control")
+    if control not in known.split():
+        pytest.skip(f"the kernel has no {control}: {known.strip()}")
+    host.cable.set_ecn(ecn, control)
+    if asked:
+        run("ip", "netns", "exec", host.cable.b, "sysctl", "-qw", "net.ipv4.tcp_ecn=1")
+    host.tag("attach", "--thresholds", WRITTEN)
+    asking, answering = (host.cable.b, host.cable.a) if asked else (host.cable.a, host.cable.b)
+    with host.cable.captured() as packets:
+        with inside(answering):
+            listener = socket.create_server((ADDRESSES[4][0 if asked else 1], 0))
+        with inside(asking):
+            client = socket.create_connection(listener.getsockname())
+        server, _ = listener.accept()
+        found = has_ecn(client), has_ecn(server)
+        # Data from the other host, so that packets without data are among those of host `a`.
+        ours, theirs = (server, client) if asked else (client, server)
+        for sender, receiver in ((theirs, ours), (ours, theirs)):
+            sender.sendall(bytes(50_000))
+            assert len(receiver.recv(50_000, socket.MSG_WAITALL)) == 50_000
+        for each in (client, server, listener):
+            each.close()
+    assert found == (negotiated, negotiated)
+    sent = tcp(packets)
+    requests = [p.ecn for p in sent if p.flags & SYN]
+    others = [p for p in sent if not p.flags & SYN]
+    assert requests and set(requests) == {on_request}
+    assert {bool(p.payload) for p in others} == {True, False}
+    assert {p.ecn for p in others} == {ECT_0 if negotiated else NOT_ECT}
 
 
 def test_a_message_begins_after_a_pause_if_everything_is_acknowledged(host):
@@ -227,7 +273,8 @@ def test_datagrams_have_the_classes_of_their_messages(host):
         server.close()
     sent = [p for p in packets if p.protocol == socket.IPPROTO_UDP and p.ports[1] == 7]
     assert [p.dscp for p in sent] == [dscp(1000 * number, (5_000, 20_000)) for number in range(40)] * 2
-    assert {p.ecn for p in sent} == {ECT_0}
+    # Nobody knows whether a program over UDP reacts to marks, so what it says stays.
+    assert {p.ecn for p in sent} == {NOT_ECT}
     # The first message ended with the second's first packet, the second because it has been silent for a second.
     (bin_,) = host.status()["sizes"]
     assert bin_["above"] < 40_000 <= bin_["bytes"] and bin_["count"] == 2

@@ -308,9 +308,9 @@ def test_programs_of_others_stay_and_come_first(port):
     port.port("attach", "--above", "500B", "--queues", "3")
     run("flowloom-tag", "attach", "a0", "--netns", a, "--thresholds", "20kB", "--clsact")
     with port.cable.captured() as packets:
-        port.send((4, 0, NOT_ECT))
+        port.send((4, 0, ECT_0))
         port.open()
-    # The tagger made it ECN-capable, and put it in class 0.
+    # The tagger put it in class 0, so it is counted and marked there.
     assert [(p.dscp, p.ecn, p.checksums) for p in packets] == [(56, CE, True)]
     assert [each["marked"] for each in port.status()["queues"]] == [1, 0, 0]
     port.port("detach")

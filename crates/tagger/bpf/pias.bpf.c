@@ -13,13 +13,17 @@
 #define LAST_OCTAVE 47
 #define EXTENSION_HEADERS_MAX 4
 #define ECT_0 2
+/* What ends a message without another packet: a second of silence. */
+#define SILENCE_NS 1000000000ull
+/* The flags of a socket that has negotiated ECN: that of RFC 3168, and that of accurate ECN, which only newer kernels set. */
+#define ECN_NEGOTIATED (1 | 1 << 4)
 
 /* Userspace may change these at any time. A packet that sees some old and some new thresholds gets a class between the two. */
 struct rules {
 	__u64 thresholds[CLASSES - 1]; /* bytes, ascending; those that are not used are the largest number */
 	__u64 idle_gap_ns;
 	__u64 timeouts; /* a flow counts as new after so many consecutive timeouts; 0: never */
-	__u64 keep_ecn; /* 1: leave the ECN field as it is */
+	__u64 keep_ecn; /* 1: leave the ECN field as it is in all packets */
 };
 
 /* IPv4 addresses are mapped (::ffff:a.b.c.d). Fragments have no ports: all those between two hosts are one flow. */
@@ -61,6 +65,7 @@ struct inet_connection_sock {
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
 	__u32 write_seq, snd_una, delivered, app_limited;
+	__u8 ecn_flags;
 } __attribute__((preserve_access_index));
 
 static long (*const bpf_map_update_elem)(void *map, const void *key, const void *value, __u64 flags) = (void *)BPF_FUNC_map_update_elem;
@@ -80,6 +85,7 @@ struct packet {
 	__u64 payload;
 	__u32 sequence; /* TCP: the number of the first byte of payload */
 	__u8 syn, ends; /* TCP: the packet begins the connection; it ends it (FIN or RST) */
+	struct tcp_sock *tcp; /* the socket of this host that sent it, if a connection of TCP did */
 };
 
 struct tcp_header {
@@ -230,10 +236,16 @@ inlined struct tcp_sock *socket_of(struct __sk_buff *skb)
 	return socket ? bpf_skc_to_tcp_sock(socket) : 0;
 }
 
+/* Whether more than a time has passed. Another processor may have noted a time that is later than ours. */
+inlined int has_passed(__u64 since, __u64 now, __u64 gap)
+{
+	return (__s64)(now - since) > (__s64)gap;
+}
+
 /* Whether a flow has sent nothing for the idle gap. */
 inlined int is_idle(const struct flow *flow, const struct rules *rules, __u64 now)
 {
-	return now - flow->last_ns > rules->idle_gap_ns;
+	return has_passed(flow->last_ns, now, rules->idle_gap_ns);
 }
 
 /*
@@ -243,14 +255,14 @@ inlined int is_idle(const struct flow *flow, const struct rules *rules, __u64 no
  */
 inlined int begins_message(const struct tcp_sock *tcp, const struct flow *flow, const struct rules *rules, __u32 sequence, __u64 now)
 {
-	return sequence == tcp->snd_una && tcp->app_limited == tcp->delivered && now - flow->written_ns > rules->idle_gap_ns;
+	return sequence == tcp->snd_una && tcp->app_limited == tcp->delivered &&
+	       has_passed(flow->written_ns, now, rules->idle_gap_ns);
 }
 
 /* Counts a TCP packet with payload, FIN or RST; returns its offset in its message. */
-inlined __u64 count_tcp(struct __sk_buff *skb, const struct packet *packet, struct flow *flow, const struct rules *rules,
-			struct counters *count, __u64 now)
+inlined __u64 count_tcp(const struct packet *packet, struct flow *flow, const struct rules *rules, struct counters *count, __u64 now)
 {
-	struct tcp_sock *tcp = socket_of(skb);
+	struct tcp_sock *tcp = packet->tcp;
 	__s32 ahead = packet->sequence - flow->next;
 	__u64 offset;
 
@@ -309,7 +321,7 @@ inlined __u64 count_datagram(const struct packet *packet, struct flow *flow, con
 }
 
 /* The offset of a packet in its message. It is 0 for those that carry no data: acknowledgements and requests for connections. */
-inlined __u64 count_packet(struct __sk_buff *skb, const struct packet *packet, const struct rules *rules, struct counters *count)
+inlined __u64 count_packet(const struct packet *packet, const struct rules *rules, struct counters *count)
 {
 	struct flow *flow;
 	__u64 now, offset;
@@ -341,7 +353,7 @@ inlined __u64 count_packet(struct __sk_buff *skb, const struct packet *packet, c
 	}
 	if (packet->syn && !packet->payload)
 		return 0;
-	offset = packet->key.protocol == IPPROTO_TCP ? count_tcp(skb, packet, flow, rules, count, now)
+	offset = packet->key.protocol == IPPROTO_TCP ? count_tcp(packet, flow, rules, count, now)
 						     : count_datagram(packet, flow, rules, count, now);
 	if (packet->payload)
 		flow->last_ns = now;
@@ -350,17 +362,22 @@ inlined __u64 count_packet(struct __sk_buff *skb, const struct packet *packet, c
 	return offset;
 }
 
-inlined __u8 tagged(__u8 tos, __u32 class, const struct rules *rules)
+/*
+ * Whether a packet may say that it is ECN-capable: its connection has negotiated ECN, and so somebody reacts to a mark. On a request for
+ * a connection and on the answer, TCP itself decides. DCTCP makes them ECN-capable. From anybody else, a Linux listener refuses ECN then.
+ */
+inlined int is_capable(const struct packet *packet, const struct rules *rules)
 {
-	__u8 ecn = tos & 3;
+	return !rules->keep_ecn && !packet->syn && packet->tcp && packet->tcp->ecn_flags & ECN_NEGOTIATED;
+}
 
-	if (ecn != CE && !rules->keep_ecn)
-		ecn = ECT_0;
-	return (CLASSES - 1 - class) << 5 | ecn;
+inlined __u8 tagged(__u8 tos, __u32 class, int capable)
+{
+	return (CLASSES - 1 - class) << 5 | (tos & 3 ?: (capable ? ECT_0 : 0));
 }
 
 /* Writes the class and the ECN field. */
-inlined void write(struct __sk_buff *skb, __u32 class, const struct rules *rules)
+inlined void write(struct __sk_buff *skb, __u32 class, int capable)
 {
 	if (skb->protocol == network16(ETH_P_IP)) {
 		struct iphdr *ip = bytes(skb, 0, sizeof(*ip));
@@ -369,7 +386,7 @@ inlined void write(struct __sk_buff *skb, __u32 class, const struct rules *rules
 
 		if (!ip)
 			return;
-		tos = tagged(ip->tos, class, rules);
+		tos = tagged(ip->tos, class, capable);
 		/* RFC 1624, equation 3. The field is the second byte of its 16-bit word, in the order of the network. */
 		sum = (__u16)~ip->check + (__u16)~network16(ip->tos) + network16(tos);
 		sum = (sum & 0xffff) + (sum >> 16);
@@ -381,7 +398,7 @@ inlined void write(struct __sk_buff *skb, __u32 class, const struct rules *rules
 
 		if (!ip)
 			return;
-		tos = tagged(traffic_class(ip), class, rules);
+		tos = tagged(traffic_class(ip), class, capable);
 		ip[0] = (ip[0] & 0xf0) | tos >> 4;
 		ip[1] = (ip[1] & 0x0f) | tos << 4;
 	}
@@ -402,7 +419,8 @@ int flowloom_tag(struct __sk_buff *skb)
 		count->untagged += 1;
 		return NEXT;
 	}
-	offset = count_packet(skb, &packet, rules, count);
+	packet.tcp = socket_of(skb);
+	offset = count_packet(&packet, rules, count);
 #pragma unroll
 	for (int i = 0; i < CLASSES - 1; i++)
 		class += offset > rules->thresholds[i];
@@ -410,14 +428,14 @@ int flowloom_tag(struct __sk_buff *skb)
 		count->packets[class] += skb->gso_segs ?: 1;
 		count->bytes[class] += skb->wire_len;
 	}
-	write(skb, class, rules);
+	write(skb, class, is_capable(&packet, rules));
 	return NEXT;
 }
 
 /* Ends the messages of flows that have sent nothing for a second. `skb` is no packet of the device. */
 static long sweep_flow(void *map, const struct flow_key *key, struct flow *flow, __u64 *now)
 {
-	if (!flow->counted && *now - flow->last_ns > 1000000000ull)
+	if (!flow->counted && has_passed(flow->last_ns, *now, SILENCE_NS))
 		end(flow);
 	return 0;
 }

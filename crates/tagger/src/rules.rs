@@ -18,7 +18,7 @@ pub struct Rules {
     pub idle_gap: Duration,
     /// A flow counts as new after so many consecutive timeouts (§III-B3); 0: never.
     pub timeouts: u64,
-    /// Leaves the ECN field as it is, instead of making packets ECN-capable (§IV-A3).
+    /// Leaves the ECN field as it is, instead of making all packets of TCP connections with ECN ECN-capable (§IV-A3).
     pub keep_ecn: bool,
 }
 

@@ -45,7 +45,7 @@ pub struct Status {
     pub idle_gap_us: u64,
     /// Consecutive timeouts after which a flow counts as new; 0: never.
     pub timeouts: u64,
-    /// Whether packets become ECN-capable.
+    /// Whether all packets of TCP connections with ECN become ECN-capable.
     pub ecn: bool,
     /// Whether bursts of TCP are single packets.
     pub exact: bool,
@@ -113,7 +113,7 @@ impl fmt::Display for Status {
             writeln!(f, "{class:>5}  {dscp:>4} {beyond:>12} {:>14} {:>18}", counted.packets, counted.bytes)?;
         }
         let timeouts = if self.timeouts == 0 { "off".into() } else { self.timeouts.to_string() };
-        let ecn = if self.ecn { "ECT(0)" } else { "unchanged" };
+        let ecn = if self.ecn { "ECT(0) where TCP has negotiated ECN" } else { "unchanged" };
         writeln!(f, "idle gap {} us; timeouts until a flow counts as new: {timeouts}; ECN field {ecn}", self.idle_gap_us)?;
         writeln!(
             f,

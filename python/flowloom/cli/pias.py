@@ -36,7 +36,11 @@ _Timeouts = Annotated[
     ),
 ]
 _Ecn = Annotated[
-    bool | None, typer.Option("--ecn/--no-ecn", help="Make all packets ECN-capable (the default), or leave their ECN field.")
+    bool | None,
+    typer.Option(
+        "--ecn/--no-ecn",
+        help="Make all packets of TCP connections with ECN ECN-capable (the default), or leave their ECN field.",
+    ),
 ]
 _Netns = Annotated[str | None, typer.Option(metavar="NAME", help="The device is in this network namespace of `ip netns`.")]
 _KeyFile = Annotated[

@@ -10,7 +10,7 @@ import math
 
 from flowloom.deploy.files import Block, File, head, name_of, ports_of, runs
 from flowloom.deploy.needs import COMMON, HOSTS, YES, Answers, Kind, nearly, no
-from flowloom.deploy.plan import Division, Group, Plan, Port, Switch, dscp, file_name
+from flowloom.deploy.plan import CLASSES, Division, Group, Plan, Port, Switch, dscp, file_name
 
 NAME = "cumulus"
 ABOUT = "NVIDIA Cumulus Linux: NVUE commands"
@@ -36,7 +36,10 @@ ANSWERS: Answers = {
         "alpha is a power of two from 1/128 to 64; the nearest one is written. The pool is all of the switch's memory."
     ),
     Kind.QUEUE_LIMIT: nearly("A static limit counts in the cells of the switch chip, which are larger than control packets."),
-    Kind.FLOW_CONTROL: nearly("XOFF, XON and headroom are those of the scenario; pools are shares of the switch's memory."),
+    Kind.FLOW_CONTROL: nearly(
+        "XOFF, XON and headroom are those of the scenario, or what the switch derives if ports share memory; pools are shares "
+        "of the switch's memory."
+    ),
     Kind.LIMIT_OF_QUEUE: nearly("The shaper counts in kbps, and its burst is the switch chip's."),
     Kind.LIMIT_OF_QUEUES: no(
         "A shaper limits one queue. Each queue gets an equal part of the share instead, also while the others are idle."
@@ -111,6 +114,24 @@ def _buffers(block: Block, plan: Plan, profile: Port) -> None:
             block.add(
                 plan.source(memory.bytes_key or "fabric.buffer", memory.division_key), f"{place} shared-bytes {memory.bytes}"
             )
+    if not dynamic:
+        _rest_of_the_pool(block, profile)
+
+
+def _rest_of_the_pool(block: Block, profile: Port) -> None:
+    """Give a size to what is in the static pool beside the transport's queues: the guide asks for one in each region."""
+    last, memory = profile.queues[-1], profile.memory
+    held = last.limit or memory
+    if held is None:
+        raise ValueError("a queue without a limit has a memory")
+    begin = f"nv set qos advance-buffer-config {_ALL} egress-lossy-buffer"
+    used = {profile.number(class_) for class_ in range(len(profile.queues))}
+    block.note("Other traffic in the static pool needs sizes, too. Each is that of the transport's last queue.")
+    block.plain(
+        *(f"{begin} traffic-class {number} shared-bytes {held.bytes}" for number in range(CLASSES) if number not in used),
+        *(f"{begin} multicast-switch-priority {number} shared-bytes {held.bytes}" for number in range(CLASSES)),
+        f"{begin} multicast-port shared-bytes {held.bytes}",
+    )
 
 
 def _alpha(alpha: float) -> str:
@@ -123,14 +144,14 @@ def _group(block: Block, plan: Plan, group: Group) -> None:
     profile, name = group.port.profile, name_of(group)
     ports = ",".join(f"swp{a}-{b}" if b > a else f"swp{a}" for a, b in runs(group.numbers))
     block.note(f"{ports_of(group.numbers)}, to {group.port.to}. {plan.rate_source(group.port.rate_bps)}")
-    block.add(plan.source("fabric.wire"), f"nv set interface {ports} link mtu {plan.wire.mtu}")
+    block.add(plan.mtu_source, f"nv set interface {ports} link mtu {plan.wire.mtu}")
     if profile.marks and plan.host.ecn:
         marked = [class_ for class_ in range(len(profile.queues)) if not profile.is_limited(class_)]
         numbers = ",".join(str(profile.number(class_)) for class_ in reversed(marked))
         begin = f"nv set qos congestion-control {name} traffic-class {numbers}"
         block.add(
             plan.source(*profile.marks.keys),
-            f"{begin} min-threshold {profile.marks.above}",
+            f"{begin} min-threshold {profile.marks.begins}",
             f"{begin} max-threshold {profile.marks.all_above}",
             f"{begin} probability {profile.marks.percent}",
             f"{begin} ecn enable",
@@ -158,13 +179,14 @@ def _flow_control(block: Block, plan: Plan, group: Group, ports: str) -> None:
     begin = f"nv set qos pfc {name}"
     numbers = ",".join(str(port.profile.number(class_)) for class_ in reversed(range(pfc.classes)))
     lines = [f"{begin} switch-priority {numbers}", f"{begin} tx enable", f"{begin} rx enable"]
-    if port.xoff is not None:
+    block.note(f"The headroom is {port.headroom}B, and a class may go on {pfc.hysteresis}B below XOFF.")
+    if port.xoff is None:
+        # Thresholds are parts of a buffer that the port reserves, and XOFF in shared memory is none.
+        block.note("XOFF follows from the shared memory, so the switch derives its buffer and thresholds itself.")
+    else:
         lines += [
             f"{begin} port-buffer {port.xoff + port.headroom}",
             f"{begin} xoff-threshold {port.xoff}",
             f"{begin} xon-threshold {pfc.hysteresis}",
         ]
-    else:
-        lines += [f"{begin} port-buffer {port.headroom}", f"{begin} xon-threshold {pfc.hysteresis}"]
-    block.note(f"The headroom is {port.headroom}B; xon-threshold is how far below XOFF a class may go on.")
     block.add(plan.source("fabric.pfc", "fabric.buffer"), *lines, f"nv set interface {ports} qos pfc profile {name}")

@@ -33,7 +33,10 @@ ANSWERS: Answers = {
     Kind.PUSH_OUT: no(_PLATFORM),
     Kind.DYNAMIC: nearly("Switch chips share their memory in this way, and the factor has a default. " + _PLATFORM),
     Kind.QUEUE_LIMIT: no(_PLATFORM),
-    Kind.FLOW_CONTROL: nearly("EOS works out XOFF and headroom itself. " + _PLATFORM),
+    Kind.FLOW_CONTROL: nearly(
+        "EOS works out XOFF and headroom itself, and which traffic class a priority pauses is the platform's "
+        "(`show priority-flow-control`). " + _PLATFORM
+    ),
     Kind.LIMIT_OF_QUEUE: nearly("`shape rate` counts in kbps, and its burst is the platform's."),
     Kind.LIMIT_OF_QUEUES: no(
         "`shape rate` limits one queue. Each queue gets an equal part of the share instead, also while the others are idle."
@@ -49,8 +52,9 @@ def files(plan: Plan) -> list[File]:
     return [_of_switch(plan, switch) for switch in plan.switches]
 
 
-def _tx_queue(profile: Port, class_: int) -> int:
-    return profile.number(class_, alone=1)  # EOS puts DSCP 0 into queue 1
+def _tx_queue(plan: Plan, profile: Port, class_: int) -> int:
+    # EOS puts DSCP 0 into traffic class 1. Where that is lossless, it has the priority that neighbours pause: 0.
+    return profile.number(class_, alone=0 if plan.pfc else 1)
 
 
 def _of_switch(plan: Plan, switch: Switch) -> File:
@@ -60,13 +64,16 @@ def _of_switch(plan: Plan, switch: Switch) -> File:
     profile = groups[0].port.profile
     if len(profile.queues) > 1:
         for class_ in range(len(profile.queues)):
-            number = _tx_queue(profile, class_)
+            number = _tx_queue(plan, profile, class_)
             holds = profile.queues[class_].holds
             block.note(f"Class {class_}, {holds}, is sent as DSCP {dscp(class_)}. {plan.source(profile.queues_key)}")
             block.plain(f"qos map dscp {dscp(class_)} to traffic-class {number}")
             if number < CLASSES - 1:  # traffic class 7 always has queue 7
                 block.plain(f"qos map traffic-class {number} to tx-queue {number}")
         block.plain("!")
+    elif plan.pfc:
+        block.note(f"Hosts and other switches have DSCP 0 in priority 0. {plan.source('fabric.pfc')}")
+        block.plain("qos map dscp 0 to traffic-class 0", "qos map traffic-class 0 to tx-queue 0", "!")
     for group in groups:
         _profile(block, plan, group)
     for group in groups:
@@ -81,8 +88,10 @@ def _profile(block: Block, plan: Plan, group: Group) -> None:
     inner = Block("!", "   ")
     if len(profile.queues) > 1:
         inner.add(plan.source(profile.queues_key), "qos trust dscp")
+    elif plan.pfc:
+        inner.add(plan.source("fabric.pfc"), "qos trust dscp")
     if plan.pfc:
-        numbers = [_tx_queue(profile, class_) for class_ in range(plan.pfc.classes)]
+        numbers = [_tx_queue(plan, profile, class_) for class_ in range(plan.pfc.classes)]
         xon = f"XON {plan.pfc.hysteresis}B below it"
         inner.note(f"In the scenario, the headroom is {group.port.headroom}B, XOFF at {_xoff(group)}, and {xon}.")
         inner.add(
@@ -94,7 +103,7 @@ def _profile(block: Block, plan: Plan, group: Group) -> None:
     for class_ in range(len(profile.queues)):
         lines = _queue(plan, group, class_)
         if lines:
-            block.plain("   !", f"   tx-queue {_tx_queue(profile, class_)}", *lines)
+            block.plain("   !", f"   tx-queue {_tx_queue(plan, profile, class_)}", *lines)
     block.plain("!")
 
 
@@ -115,7 +124,7 @@ def _queue(plan: Plan, group: Group, class_: int) -> list[str]:
         marks = profile.marks
         block.add(
             plan.source(*marks.keys),
-            f"random-detect ecn minimum-threshold {marks.above} bytes maximum-threshold {marks.all_above} bytes "
+            f"random-detect ecn minimum-threshold {marks.begins} bytes maximum-threshold {marks.all_above} bytes "
             f"max-mark-probability {marks.percent} weight 0",
         )
     return block.text.splitlines()
@@ -123,5 +132,5 @@ def _queue(plan: Plan, group: Group, class_: int) -> list[str]:
 
 def _interfaces(block: Block, plan: Plan, group: Group) -> None:
     names = ",".join(f"{a}-{b}" if b > a else str(a) for a, b in runs(group.numbers))
-    block.note(f"{ports_of(group.numbers)}, to {group.port.to}. {plan.source('fabric.wire')}")
+    block.note(f"{ports_of(group.numbers)}, to {group.port.to}. {plan.mtu_source}")
     block.plain(f"interface Ethernet{names}", f"   mtu {plan.wire.mtu}", f"   service-profile {name_of(group)}", "!")

@@ -25,6 +25,7 @@ ANSWERS: Answers = {
     Kind.QUEUES: YES,
     Kind.MARKS_BY_QUEUE: YES,
     Kind.MARKS_BY_PORT: YES,
+    Kind.MARK_SHARE: YES,
     Kind.MARKS_AT_DEQUEUE: nearly("RED marks packets when they come."),
     Kind.MEMORY_OF_QUEUE: YES,
     Kind.MEMORY_OF_PORT: nearly("Each queue holds as much as the port may, and no limit holds for all of them together."),
@@ -47,12 +48,20 @@ ANSWERS: Answers = {
 _LEAST_RATE = "8kbit"
 """The least rate of an HTB class. What is above it is borrowed, in strict priority."""
 _BURST = 'burst "$burst" cburst "$burst"'
+_NO_BURST = "burst 1"
+"""The burst of a class that only borrows: HTB serves what need not borrow first, in any order, and this is a packet at most."""
 _HEADER = 14
 """Bytes of an Ethernet header, which the kernel counts and the scenario's packets may not have."""
 _PRIORITIES = 16
 """How many values of a packet's priority in the kernel `prio` gives a queue to, where no filter does."""
 _AVERAGE = 1000
-"""The size of packets that RED converts its parameters with."""
+"""The largest size of packets that RED converts its parameters with."""
+_DECAY = "34gbit"
+"""The rate at which RED's average falls while the queue is empty: at once. It is the most that `tc` takes."""
+_SHARE_MAX = 0.999999
+"""The largest share of marks that `tc red` takes: 1 would become 0 in the kernel's 32 bits."""
+_SHARE_RANGE = 2**31
+"""How many times wider in bytes than the share of marks at its end the range of marks at random may be for `tc red`."""
 
 
 def files(plan: Plan) -> list[File]:
@@ -106,7 +115,7 @@ def _numbers(plan: Plan, group: Group) -> list[str]:
 
 
 def _port(block: Block, plan: Plan, profile: Port) -> None:
-    block.add(plan.source("fabric.wire"), f'ip link set dev "$dev" mtu {plan.wire.mtu}')
+    block.add(plan.mtu_source, f'ip link set dev "$dev" mtu {plan.wire.mtu}')
     if plan.pfc:
         on = " ".join(f"{profile.number(queue)}:on" for queue in range(plan.pfc.classes))
         ask = f'dcb pfc set dev "$dev" prio-pfc all:off {on} || echo "$dev: its driver has no flow control" >&2'
@@ -132,8 +141,7 @@ def _tree(block: Block, plan: Plan, profile: Port) -> None:
         f'tc class add dev "$dev" parent 1: classid 1:1 htb rate "$rate" {_BURST} quantum {_quantum(plan)}',
     )
     if limiter := profile.limiter:
-        # The class borrows all but the least rate, since HTB serves what it need not borrow before all that it lends.
-        rate = f'rate {_LEAST_RATE} ceil "$limit" cburst {limiter.burst} quantum {_quantum(plan)}'
+        rate = f'rate {_LEAST_RATE} {_NO_BURST} ceil "$limit" cburst {limiter.burst} quantum {_quantum(plan)}'
         source = f"{limiter.part} of {limiter.whole} bytes: {plan.source(limiter.share_key, limiter.burst_key)}"
         block.add(source, f'tc class add dev "$dev" parent 1:1 classid 1:2 htb {rate}')
     for queue in range(len(profile.queues)):
@@ -165,7 +173,7 @@ def _queue(block: Block, plan: Plan, profile: Port, queue: int) -> None:
     limited = profile.is_limited(queue)
     minor = _minor(queue)
     begin = f'tc class add dev "$dev" parent {"1:2" if limited else "1:1"} classid 1:{minor} htb rate {_LEAST_RATE}'
-    rest = 'ceil "$limit"' if limited else f'ceil "$rate" {_BURST}'
+    rest = f"{_NO_BURST} ceil " + ('"$limit"' if limited else '"$rate" cburst "$burst"')
     block.note(_holds(profile, queue))
     block.plain(f"{begin} {rest} prio {queue} quantum {_quantum(plan)}")
     if _marks(plan, profile) and _by_queue(profile) and not limited:
@@ -206,17 +214,22 @@ def _by_queue(profile: Port) -> bool:
 def _mark(block: Block, plan: Plan, profile: Port, place: str) -> None:
     """Add RED that marks all above the threshold, or at random between two.
 
-    Its burst is the least, so that its average follows the queue at once.
+    Its burst is the least, so that its average follows the queue at once: as many packets as the threshold has, of a size that
+    divides it.
     """
     marks = profile.marks
     if marks is None:
         raise ValueError("the port marks")
-    limits = f"limit {_room(profile, 0)} min {marks.above} max {marks.all_above}"
-    share = f"{marks.percent / 100:g}"
-    average = f"avpkt {_AVERAGE} burst {math.ceil(marks.above / _AVERAGE)}"
+    limits = f"limit {_room(profile, 0)} min {marks.begins} max {marks.all_above}"
+    burst = math.ceil(marks.begins / _AVERAGE)
+    average = f"avpkt {math.ceil(marks.begins / burst)} burst {burst}"
+    share, least = marks.share, 1.001 * (marks.all_above - marks.begins) / _SHARE_RANGE
+    if marks.is_random and share < least:
+        block.note(f"`tc` takes no share of marks below {least:.2g} between these thresholds.")
+    probability = f"{min(max(share, least), _SHARE_MAX):.6g}" if marks.is_random else "1"
     block.add(
         plan.source(*marks.keys, *profile.room_keys(0)),
-        f'tc qdisc add dev "$dev" {place} red {limits} {average} probability {share} bandwidth "$rate" ecn nodrop',
+        f'tc qdisc add dev "$dev" {place} red {limits} {average} probability {probability} bandwidth {_DECAY} ecn nodrop',
     )
 
 
@@ -259,7 +272,7 @@ def host(plan: Plan) -> File | None:
     block.note(f"Hosts: {count}. {plan.name} in {plan.title}.", "Usage, as root: ./hosts.sh DEVICE")
     block.plain("set -euo pipefail", "dev=${1:?usage: hosts.sh DEVICE}", "")
     own = f'transport.name = "{plan.transport}"'
-    block.add(plan.source("fabric.wire"), f'ip link set dev "$dev" mtu {plan.wire.mtu}')
+    block.add(plan.mtu_source, f'ip link set dev "$dev" mtu {plan.wire.mtu}')
     control = plan.host.kernel.control
     if plan.host.kernel.lacks:
         block.note(f"The closest congestion control of the kernel is {control}: {plan.host.kernel.lacks}.")
@@ -275,9 +288,18 @@ def host(plan: Plan) -> File | None:
     routes = [_ROUTE[knob.name](knob) for knob in plan.host.kernel.knobs if knob.name in _ROUTE]
     if routes:
         block.note(*(plan.source(knob.key) for knob in plan.host.kernel.knobs if knob.name in _ROUTE))
+        block.note(
+            "`ip` prints words that it does not take. Two kinds of IPv6 routes stay as they are: those that routers advertise,",
+            "which the kernel would not know again, and link-local ones, in whose place it could change another device's.",
+        )
         block.plain(
-            'ip route show dev "$dev" | while read -r route; do',
-            f'  ip route change $route dev "$dev" {" ".join(routes)}',
+            "for family in -4 -6; do",
+            '  ip $family route show dev "$dev" |',
+            f"    sed -E '{_STAYS}; {_METRICS}' |",
+            f"    sed -E '{_STATES}' |",
+            "    while read -r route; do",
+            f'      ip $family route change $route dev "$dev" {" ".join(routes)}',
+            "    done",
             "done",
         )
     for knob in plan.host.kernel.knobs:
@@ -287,12 +309,19 @@ def host(plan: Plan) -> File | None:
         source = plan.source(tagger.key)
         if tagger.thresholds:
             thresholds = ",".join(map(size, tagger.thresholds))
-            block.add(source, f'{tagger.command} "$dev" --thresholds {thresholds}')
+            given = f'"$dev" --thresholds {thresholds}'
+            block.add(source, f"{tagger.change} {given} 2> /dev/null || {tagger.command} {given}  # it may be attached")
         else:
             block.note(f"{source}: there is one class, and nothing to tag.")
     return File("hosts.sh", block.text, executable=True)
 
 
+_STAYS = "/^fe80:| proto ra | expires /d"
+"""What `sed` does to routes that `ip` prints and that are not to be changed."""
+_METRICS = "s/ (nhid|initcwnd|rto_min)( lock)? [^ ]+//g"
+"""What `sed` does to what a route may have already: the metrics, and a number that stands for the next hop beside it."""
+_STATES = r"s/ (dead|linkdown|pervasive|offload|trap|notify|unresolved|rt_offload|rt_trap|rt_offload_failed)\b//g"
+"""What `sed` does to the states that `ip` prints (print_rt_flags of iproute2), but for `onlink`, which it takes."""
 _Setting = Callable[[Knob], str]
 _ROUTE: dict[str, _Setting] = {
     "initial_window": lambda knob: f"initcwnd {knob.value}",

@@ -16,6 +16,7 @@ class Kind(enum.Enum):
     QUEUES = "queues"
     MARKS_BY_QUEUE = "marks by queue"
     MARKS_BY_PORT = "marks by port"
+    MARK_SHARE = "share of marks"
     MARKS_AT_DEQUEUE = "marks at dequeue"
     MEMORY_OF_QUEUE = "memory of a queue"
     MEMORY_OF_PORT = "memory of a port"
@@ -96,6 +97,7 @@ def no(why: str) -> Answer:
 
 _NO_SWITCH = no("No setting of a switch does this; it takes a programmable switch chip.")
 COMMON: Answers = {
+    Kind.MARK_SHARE: nearly("Shares are in whole percents, and not 0; the nearest one is written."),
     Kind.SYMMETRIC: nearly(
         "The two directions of a flow share links only if all switches have the same symmetric hash, and their next hops in "
         "the same order."
@@ -133,6 +135,10 @@ BESIDE_SWITCHES = frozenset(HOSTS)
 """What is no matter of switches."""
 
 
+_SHARE_ERROR = 1e-6
+"""What a share in percent may be off because it is a binary number."""
+
+
 def needs_of(plan: Plan) -> list[Need]:
     """Return all that a scenario needs, each once."""
     profiles = [port.profile for switch in plan.switches for port in switch.ports]
@@ -163,7 +169,7 @@ def _count(queues: int) -> str:
 def _of_marks(plan: Plan, port: Port, marks: Marks) -> Iterator[Need]:
     by_queue = marks.by_queue or len(port.queues) == 1
     of = "a queue" if by_queue else "a port"
-    if port.memory and plan.pfc is None and marks.above >= port.memory.bytes:
+    if port.memory and plan.pfc is None and marks.begins >= port.memory.bytes:
         of += ", which never holds as much"
     source = plan.source(*marks.keys)
     kind = Kind.MARKS_BY_QUEUE if by_queue else Kind.MARKS_BY_PORT
@@ -171,8 +177,10 @@ def _of_marks(plan: Plan, port: Port, marks: Marks) -> Iterator[Need]:
         random = f"at random from {size(marks.above)} to {size(marks.all_above)} of {of}, up to {100 * marks.share:g} %"
         what = f"ECN marks {random}, and of all beyond"
     else:
-        what = f"ECN marks above {size(marks.above)} of {of}"
+        what = f"ECN marks above {size(marks.begins)} of {of}"
     yield Need(kind, what, source)
+    if marks.is_random and abs(100 * marks.share - marks.percent) > _SHARE_ERROR:
+        yield Need(Kind.MARK_SHARE, f"marks of {100 * marks.share:g} % of packets", plan.source(marks.key("mark_share")))
     if marks.at_dequeue:
         yield Need(Kind.MARKS_AT_DEQUEUE, "marks when packets leave", plan.source(marks.key("mark_at")))
 

@@ -20,6 +20,8 @@ from flowloom.words import printable, shown
 if TYPE_CHECKING:
     from flowloom.scenario import Scenario
 
+_IPV6_MTU = 1280
+"""The least MTU of a link that carries IPv6 (RFC 8200, section 5)."""
 CLASSES = 8
 """The number of classes of packets. Class c is sent as the class selector CS(7 - c) of RFC 2474."""
 
@@ -71,7 +73,12 @@ class Marks:
     @property
     def is_random(self) -> bool:
         """Whether some packets are marked at random."""
-        return self.all_above > self.above
+        return self.all_above > self.above and self.share > 0
+
+    @property
+    def begins(self) -> int:
+        """Bytes above which packets are marked, some or all. Marks at random with a share of 0 are none."""
+        return self.above if self.is_random else self.all_above
 
     @property
     def percent(self) -> int:
@@ -81,7 +88,7 @@ class Marks:
     @property
     def keys(self) -> list[str]:
         """The dotted keys that the thresholds follow from."""
-        names = ["mark_above", *(["mark_all_above", "mark_share"] if self.is_random else []), "ecn"]
+        names = ["mark_above", *(["mark_all_above", "mark_share"] if self.all_above > self.above else []), "ecn"]
         return [self.key(name) for name in names]
 
 
@@ -285,6 +292,11 @@ class Tagger:
     command: str
     """The command that attaches it to a device."""
 
+    @property
+    def change(self) -> str:
+        """The command that changes its thresholds where it is attached."""
+        return f"{self.command.removesuffix(' attach')} set"
+
 
 @dataclasses.dataclass(frozen=True)
 class Host:
@@ -386,6 +398,12 @@ class Plan:
         wanted = rate(bps)
         keys = [key for key, value in self.scenario.get("topology", {}).items() if value == wanted]
         return self.source(*(f"topology.{key}" for key in keys)) if keys else f"the topology: {wanted}"
+
+    @property
+    def mtu_source(self) -> str:
+        """The text of the key that the MTU follows from, with what it means for IPv6."""
+        lost = f". IPv6 needs an MTU of {_IPV6_MTU}, so the device loses its IPv6 addresses and routes"
+        return f"{self.source('fabric.wire')}{lost if self.wire.mtu < _IPV6_MTU else ''}"
 
     def _sources(self, keys: Iterable[str | None]) -> Iterable[str]:
         for key in keys:

@@ -52,6 +52,8 @@ ANSWERS: Answers = {
 
 _PROFILE = "flowloom"
 _STRICT = "flowloom_strict"
+_LOSSLESS = "flowloom_egress_lossless"
+"""The buffer profile of queues whose packets flow control keeps from being dropped: it never drops one."""
 Tables = dict[str, dict[str, Any]]
 
 
@@ -96,7 +98,7 @@ def _of_switch(plan: Plan, switch: Switch) -> list[File]:
         *head(plan, switch),
         "Names of ports assume four lanes a port; rename them where yours are others. Load the tables with:",
         f"  sudo config load {name}.config_db.json && sudo config save",
-        f"The MTU comes from {plan.source('fabric.wire')}:",
+        f"The MTU comes from {plan.mtu_source}:",
         f"  for port in {ports}; do sudo config interface mtu $port {plan.wire.mtu}; done",
         "Where entries come from:",
         *(f"  {line}" for line in database.sources),
@@ -140,7 +142,7 @@ def _queue(database: _Database, plan: Plan, group: Group, port: str, class_: int
         database.put("QUEUE", key, {"scheduler": _scheduler(database, plan, group, class_)}, f"{profile.queues[class_].holds}")
     if profile.marks and plan.host.ecn and not profile.is_limited(class_):
         marks = profile.marks
-        ends = {"min": str(marks.above), "max": str(marks.all_above)}
+        ends = {"min": str(marks.begins), "max": str(marks.all_above)}
         source = plan.source(*marks.keys)
         colors = ("green", "yellow", "red")
         fields = {f"wred_{color}_enable": "true" for color in colors}
@@ -224,6 +226,8 @@ def _ingress(database: _Database, plan: Plan, group: Group, port: str) -> None:
     numbers = [link.profile.number(class_) for class_ in range(pfc.classes)]
     for number in numbers:
         database.put("BUFFER_PG", f"{port}|{number}", {"profile": f"{name_of(group)}_lossless"}, source)
+        # What came in must not be dropped on its way out.
+        database.put("BUFFER_QUEUE", f"{port}|{number}", {"profile": _LOSSLESS}, source)
 
 
 def _pools(database: _Database, plan: Plan, switch: Switch) -> None:
@@ -245,9 +249,11 @@ def _pools(database: _Database, plan: Plan, switch: Switch) -> None:
         shared = switch.shared is not None
         size = switch.shared if switch.shared is not None else plan.memory.bytes * ports - headrooms
         fields = {"type": "ingress", "mode": "dynamic" if shared else "static", "size": str(size), "xoff": str(headrooms)}
-        database.put(
-            "BUFFER_POOL", "ingress_lossless_pool", fields, plan.source("fabric.buffer", "fabric.sharing", "fabric.pfc")
-        )
+        source = plan.source("fabric.buffer", "fabric.sharing", "fabric.pfc")
+        database.put("BUFFER_POOL", "ingress_lossless_pool", fields, source)
+        whole = str(size + headrooms)
+        database.put("BUFFER_POOL", "egress_lossless_pool", {"type": "egress", "mode": "static", "size": whole}, source)
+        database.put("BUFFER_PROFILE", _LOSSLESS, {"pool": "egress_lossless_pool", "size": "0", "static_th": whole}, source)
 
 
 def _all(switch: Switch) -> int:

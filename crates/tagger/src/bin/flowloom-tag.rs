@@ -39,7 +39,7 @@ attach attaches a tagger; set changes it while it runs. Both take:
   --thresholds LIST   one to seven ascending sizes, such as 20kB,100kB,1MB
   --idle-gap TIME     a message begins when its program was silent for longer, and nothing is unacknowledged (500us)
   --timeouts N        a flow counts as new after N consecutive timeouts; 0: never (2)
-  --ecn on|off        make all packets ECN-capable, or leave their ECN field (on)
+  --ecn on|off        make all packets of TCP connections with ECN ECN-capable, or leave their ECN field (on)
 attach takes, too:
   --exact             one packet per burst for new TCP connections (gso_max_segs 1), so that no packet has an earlier one's class
   --table-size N      flows that are remembered at once (65536)
