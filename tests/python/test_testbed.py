@@ -244,10 +244,7 @@ def test_two_senders_share_a_port(name, tmp_path):
     with Network(SLOW.set({"transport.name": name})) as network:
         receiver, *senders = network.view.hosts
         (tmp_path / "cluster.toml").write_text(toml.document(running.cluster(network)))
-        common = [
-            "flowloom-node", "--cluster", str(tmp_path / "cluster.toml"), "--transport", name,
-            "--config", running.config(network), "--line-rate", "50Mb/s",
-        ]  # fmt: skip
+        common = ["flowloom-node", "--cluster", str(tmp_path / "cluster.toml"), *running.settings(network)]
         with contextlib.ExitStack() as stack:
             packets = stack.enter_context(namespaces.captured(receiver.space.path, receiver.device))
             # What comes in at the switch: a host's emulated NIC is a port, which marks packets, too.
@@ -291,3 +288,33 @@ def test_two_senders_share_a_port(name, tmp_path):
     else:
         assert {packet.ecn for packet in packets} == {0}
     assert {packet.dscp for packet in packets} <= {8 * (7 - class_) for class_ in range(8)}
+
+
+def test_datagrams_are_as_long_as_the_packets_of_the_scenario(tmp_path):
+    """Longer ones would be sent in fragments, and batches of them not at all."""
+    file = tmp_path / "file"
+    file.write_bytes(os.urandom(200_000))
+    with Network(SLOW.set({"transport.name": "dctcp", "fabric.wire": "ns2_1000"})) as network:
+        receiver, sender, _ = network.view.hosts
+        (tmp_path / "cluster.toml").write_text(toml.document(running.cluster(network)))
+        common = ["flowloom-node", "--cluster", str(tmp_path / "cluster.toml"), *running.settings(network)]
+        common += ["--profile", "batched"]
+        with namespaces.captured(receiver.space.path, receiver.device) as packets:
+            sink = receiver.space.start(*common, "--me", receiver.name, "--save", str(tmp_path), log=tmp_path / "sink.log")
+            words = ["--me", sender.name, "--send", f"{receiver.name}:{file}"]
+            assert sender.space.start(*common, *words, log=tmp_path / "log").wait() == 0, (tmp_path / "log").read_text()
+            sink.stdin.close()
+            assert sink.wait() == 0
+    # Data has no blocks of acknowledgements in its header, for which there is room.
+    assert 950 < max(packet.payload for packet in packets) + 28 <= 1000
+    assert {packet.checksums for packet in packets} == {True}, "a fragment has no checksum of its own"
+
+
+@pytest.mark.parametrize("code", [0, 1, 2])
+def test_a_process_that_ends_before_its_time_fails_the_run(code, tmp_path):
+    (tmp_path / "h0.log").write_text("flowloom-node: the reason")
+    gone = subprocess.Popen(["sh", "-c", f"exit {code}", "--me", "h0"])
+    gone.wait()
+    ends = running._ended_flows(tmp_path, ["h0"], 1, [gone], time.clock_gettime_ns(time.CLOCK_MONOTONIC) + 60 * 10**9)
+    with pytest.raises(RunError, match=f"ended with {code}: .*the reason"):
+        list(ends)

@@ -147,6 +147,10 @@ def test_what_only_a_simulator_sees_is_unknown(tmp_path):
     assert diagnosis.of_result(dctcp)
     counted = results.result(scenario(tmp_path, transport="dctcp"), ENDED, wall_s=1.0, hosts={}, marks=17, drops=2)
     assert (counted.summary["marks"], counted.summary["drops"]["total"]) == (17, 2)
+    # Where and why they were dropped, nobody knows.
+    (unfinished,) = [finding.text for finding in counted.warnings if finding.flag == "unfinished"]
+    assert unfinished.endswith("; 2 packets were dropped")
+    assert "2 packets were lost. 10 packets were retransmitted." in explanations.paragraphs(counted)
 
 
 def test_a_result_is_saved_like_a_simulated_one(tmp_path):

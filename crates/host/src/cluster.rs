@@ -11,7 +11,7 @@ use flowloom_core::{Bytes, Duration, Network, NodeId, Rate, Switching, Transport
 
 use serde::{Deserialize, Deserializer, de};
 
-use crate::flow_ids::NODES_MAX;
+use crate::flow_ids::{HOSTS_MAX, IdSpace};
 use crate::frame;
 use crate::trust::Key;
 
@@ -197,6 +197,11 @@ impl Cluster {
         &self.network
     }
 
+    /// How flow ids are divided among its hosts.
+    pub(crate) fn id_space(&self) -> IdSpace {
+        IdSpace::new(self.network.hosts())
+    }
+
     /// A digest of all that nodes must agree on: names, addresses, links and the MTU. How each of them waits and stores is its own affair.
     pub(crate) fn digest(&self) -> u64 {
         digest(format!("{:?} {:?} {}", self.members, self.network.links(), self.profile.mtu).as_bytes())
@@ -269,8 +274,8 @@ const CONTROLLER: &str = "controller";
 
 impl Description {
     fn build(self, profile: Profile) -> io::Result<Cluster> {
-        if !(2..=NODES_MAX).contains(&self.hosts.len()) {
-            return Err(invalid(format!("{} hosts, but a cluster has 2 to {NODES_MAX}", self.hosts.len())));
+        if !(2..=HOSTS_MAX).contains(&self.hosts.len()) {
+            return Err(invalid(format!("{} hosts, but a cluster has 2 to {HOSTS_MAX}", self.hosts.len())));
         }
         if profile.line_rate == Rate::default() || profile.mtu.get() > MTU_MAX {
             let (rate, mtu) = (profile.line_rate, profile.mtu);

@@ -1,5 +1,6 @@
 //! The interface for sending and receiving datagrams, and its UDP implementation.
 
+use std::collections::HashSet;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
@@ -30,7 +31,7 @@ pub trait Datagrams {
     /// # Errors
     /// Errors after which sending cannot succeed any more.
     fn send(&mut self, to: SocketAddr, tos: u8, datagram: &[u8]) -> io::Result<()>;
-    /// Sends what was kept. Returns how many datagrams since the last call were lost at once, for lack of buffer space or of a route.
+    /// Sends what was kept. Returns how many datagrams since the last call were lost at once, because the system did not take them.
     ///
     /// # Errors
     /// Errors after which sending cannot succeed any more.
@@ -82,8 +83,8 @@ impl Batch {
 pub struct Udp {
     socket: UdpSocket,
     batches: Vec<Batch>,
-    /// Whether the kernel can cut batches.
-    cuts: bool,
+    /// Where batches do not go: a device on the way cannot cut them, or a datagram of them is longer than its MTU.
+    uncut: HashSet<SocketAddr>,
     lost: u64,
     inbox: sys::Inbox,
     /// What is in the inbox, and the first batch and byte that was not yet handed out.
@@ -111,7 +112,16 @@ impl Udp {
         // A kernel before 5.0 gives one datagram at a time.
         let _ = sys::receive_batches(socket.as_fd());
         let inbox = sys::Inbox::default();
-        Ok(Udp { socket, batches: Vec::new(), cuts: true, lost: 0, inbox, arrived: Vec::new(), next: (0, 0), calls: 0 })
+        Ok(Udp {
+            socket,
+            batches: Vec::new(),
+            uncut: HashSet::new(),
+            lost: 0,
+            inbox,
+            arrived: Vec::new(),
+            next: (0, 0),
+            calls: 0,
+        })
     }
 
     /// The address that the socket is bound to.
@@ -130,40 +140,40 @@ impl Udp {
     /// Gives a batch to the kernel.
     fn send_batch(&mut self, batch: &Batch) -> io::Result<()> {
         let datagrams = batch.bytes.len().div_ceil(batch.segment);
-        if datagrams <= 1 || self.cuts {
-            match self.send_now(batch, &batch.bytes) {
-                // Some devices cannot cut, and say so in one of these ways.
-                Err(error)
-                    if datagrams > 1
-                        && matches!(
-                            error.raw_os_error(),
-                            Some(libc::EINVAL | libc::EIO | libc::ENOPROTOOPT | libc::EOPNOTSUPP)
-                        ) =>
-                {
-                    self.cuts = false;
-                }
-                Err(error) if is_loss(&error) => {
+        let whole = datagrams <= 1 || !self.uncut.contains(&batch.to);
+        if whole {
+            match self.send_now(batch, &batch.bytes)? {
+                Outcome::Sent => return Ok(()),
+                // Datagrams that are refused together may be sent one by one: to a device that cannot cut, or with an MTU below their length.
+                Outcome::Refused if datagrams > 1 => {}
+                Outcome::Refused | Outcome::Full => {
                     self.lost += datagrams as u64;
                     return Ok(());
                 }
-                other => return other,
             }
         }
+        let mut sent = false;
         for datagram in batch.bytes.chunks(batch.segment) {
-            match self.send_now(batch, datagram) {
-                Err(error) if is_loss(&error) => self.lost += 1,
-                other => other?,
+            match self.send_now(batch, datagram)? {
+                Outcome::Sent => sent = true,
+                Outcome::Refused | Outcome::Full => self.lost += 1,
             }
+        }
+        if whole && sent {
+            self.uncut.insert(batch.to);
         }
         Ok(())
     }
 
-    fn send_now(&mut self, Batch { to, tos, segment, .. }: &Batch, bytes: &[u8]) -> io::Result<()> {
+    fn send_now(&mut self, Batch { to, tos, segment, .. }: &Batch, bytes: &[u8]) -> io::Result<Outcome> {
         loop {
             self.calls += 1;
             match sys::send(self.socket.as_fd(), to, *tos, bytes, *segment) {
+                Ok(()) => return Ok(Outcome::Sent),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                other => return other,
+                Err(error) if is_full(&error) => return Ok(Outcome::Full),
+                Err(error) if is_broken(&error) => return Err(error),
+                Err(_) => return Ok(Outcome::Refused),
             }
         }
     }
@@ -177,20 +187,31 @@ impl Udp {
             match self.inbox.receive(self.socket.as_fd(), &mut self.arrived) {
                 Ok(()) => return Ok(!self.arrived.is_empty()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if is_loss(&error) => return Ok(false),
-                Err(error) => return Err(error),
+                Err(error) if is_broken(&error) => return Err(error),
+                // There is none, or what the system reports is about a datagram that was sent.
+                Err(_) => return Ok(false),
             }
         }
     }
 }
 
-/// Whether an error is the loss of one datagram, after which the next one may succeed.
-fn is_loss(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::WouldBlock
-        || matches!(
-            error.raw_os_error(),
-            Some(libc::ENOBUFS | libc::ENOMEM | libc::ECONNREFUSED | libc::EHOSTUNREACH | libc::ENETUNREACH | libc::ENETDOWN)
-        )
+/// What the kernel did with what it was given to send.
+enum Outcome {
+    Sent,
+    /// It does not send this to this address. A route, a firewall or an MTU is against it, or the network is down.
+    Refused,
+    /// It has no room for it now.
+    Full,
+}
+
+fn is_full(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::WouldBlock || matches!(error.raw_os_error(), Some(libc::ENOBUFS | libc::ENOMEM))
+}
+
+/// Whether an error is about the socket or this program. Every other one is about a datagram, and after it others can be sent and received: there are many such errors, and
+/// each address has its own.
+fn is_broken(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), None | Some(libc::EBADF | libc::ENOTSOCK | libc::EFAULT))
 }
 
 impl Datagrams for Udp {
@@ -265,8 +286,10 @@ mod tests {
     fn exchange(cuts: bool) -> u64 {
         let bind = || Udp::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let (mut from, mut to) = (bind(), [bind(), bind()]);
-        from.cuts = cuts;
         let addresses = [0, 1].map(|index: usize| to[index].local_address().unwrap());
+        if !cuts {
+            from.uncut.extend(addresses);
+        }
         for (number, (length, tos, dst)) in plan().into_iter().enumerate() {
             let datagram: Vec<u8> = (0..length).map(|at| (number + at) as u8).collect();
             from.send(addresses[dst], tos, &datagram).unwrap();
@@ -305,5 +328,55 @@ mod tests {
         let (together, single) = (exchange(true), exchange(false));
         assert_eq!(single, plan().len() as u64);
         assert!(together < single / 4, "{together} calls for {single} datagrams");
+    }
+
+    /// Receives this many datagrams of this length.
+    fn receives(socket: &mut Udp, count: usize, length: usize) {
+        let mut buffer = vec![0; 1 << 16];
+        for _ in 0..count {
+            let arrival = loop {
+                match socket.receive(&mut buffer).unwrap() {
+                    Some(arrival) => break arrival,
+                    None => socket.wait(Duration::from_secs(10)).unwrap(),
+                }
+            };
+            assert_eq!(arrival.bytes, length);
+        }
+    }
+
+    #[test]
+    fn what_the_system_does_not_send_is_lost_and_nothing_else() {
+        let bind = || Udp::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let (mut from, mut to) = (bind(), bind());
+        let good = to.local_address().unwrap();
+        // Without permission to broadcast, EACCES; without a port, EINVAL; and 65,530 B are too many for an IP packet: EMSGSIZE.
+        for (bad, length) in [("127.255.255.255:9", 100), ("127.0.0.1:0", 100), ("127.0.0.1:9", 65_530)] {
+            for count in [1, 3] {
+                (0..count).for_each(|_| from.send(bad.parse().unwrap(), 0, &vec![1; length]).unwrap());
+                (0..3).for_each(|_| from.send(good, 0, &[2; 50]).unwrap());
+                assert_eq!(from.flush().unwrap(), count, "{bad}");
+                receives(&mut to, 3, 50);
+            }
+        }
+        assert!(from.uncut.is_empty(), "nothing was sent singly");
+    }
+
+    /// A datagram above the MTU is sent in fragments, but not in a batch. The socket option stands for a device with this MTU.
+    #[test]
+    fn a_batch_that_does_not_fit_the_mtu_is_sent_one_by_one() {
+        let bind = || Udp::bind("[::1]:0".parse().unwrap()).unwrap();
+        let (mut from, mut to, mut other) = (bind(), bind(), bind());
+        sys::set_mtu(from.socket.as_fd(), 1280).unwrap();
+        let small = other.local_address().unwrap();
+        for calls in [1 + 4, 4] {
+            let before = from.calls();
+            (0..4).for_each(|_| from.send(to.local_address().unwrap(), 0, &[7; 1400]).unwrap());
+            assert_eq!((from.flush().unwrap(), from.calls() - before), (0, calls));
+            receives(&mut to, 4, 1400);
+        }
+        let before = from.calls();
+        (0..4).for_each(|_| from.send(small, 0, &[7; 100]).unwrap());
+        assert_eq!((from.flush().unwrap(), from.calls() - before), (0, 1), "other addresses get batches");
+        receives(&mut other, 4, 100);
     }
 }

@@ -1,6 +1,6 @@
 //! The driver of one endpoint on a real host. It has no clock and no socket: each call passes the time and the network.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use flowloom_core::{
 
 use crate::cluster::{Cluster, digest, invalid};
 use crate::datagrams::{Arrival, Datagrams};
-use crate::flow_ids::{self, FlowIds};
+use crate::flow_ids::{FlowIds, IdSpace, NO_FLOW};
 use crate::frame::{self, Frame};
 use crate::marking;
 use crate::nic::EmulatedNic;
@@ -30,6 +30,10 @@ const RECEIVE_BATCH: usize = 64;
 /// The largest number of missed events handled before the network is read again. It exceeds those of a catch-up of 16 slots full of control
 /// packets.
 const EVENTS_BATCH: usize = 1024;
+/// How long a node that was told of the end of a flow has to confirm it, before it is told again.
+const CONFIRM: Duration = Duration::from_ms(100);
+/// Of how many flows a node is told again at once.
+const ENDS_BATCH: usize = 64;
 /// The largest size of a datagram.
 const DATAGRAM_BYTES_MAX: usize = 65_536;
 
@@ -40,6 +44,8 @@ pub enum Cause {
     Transport(AbortReason),
     /// Its destination could not keep it, for this reason.
     Refused(String),
+    /// Its source has given it up, for the cause of this name.
+    GivenUp(String),
     /// The other node was restarted, and knows nothing of the flow.
     Restarted,
     /// The other node has said nothing for [`Profile::silence`](crate::Profile::silence).
@@ -54,6 +60,7 @@ impl Cause {
         match self {
             Cause::Transport(reason) => reason.name(),
             Cause::Refused(_) => "refused",
+            Cause::GivenUp(_) => "given_up",
             Cause::Restarted => "restarted",
             Cause::Silent => "silent",
             Cause::Differs(_) => "differs",
@@ -67,6 +74,7 @@ impl fmt::Display for Cause {
         match self {
             Cause::Transport(reason) => write!(f, "its transport gave it up ({})", reason.name()),
             Cause::Refused(reason) => write!(f, "its destination did not keep it: {reason}"),
+            Cause::GivenUp(cause) => write!(f, "its source gave it up ({cause})"),
             Cause::Restarted => write!(f, "the other node was restarted"),
             Cause::Silent => write!(f, "the other node does not answer"),
             Cause::Differs(what) => write!(f, "the other node {what}"),
@@ -184,6 +192,7 @@ pub struct Driver<T: Transport> {
 /// What surrounds a node's endpoint: its NIC, and the data of its flows.
 struct Surroundings<T: Transport> {
     me: NodeId,
+    ids: IdSpace,
     /// Where the other nodes are; `None` for switches without a process.
     addresses: Vec<Option<SocketAddr>>,
     /// How many of the nodes are hosts, which come first.
@@ -201,13 +210,21 @@ struct Surroundings<T: Transport> {
     store: Box<dyn Store>,
     /// How many open flows there are with each node.
     open_with: Vec<usize>,
-    /// The flows whose sources are to be told that they are refused, and why.
-    refusals: Vec<(FlowId, String)>,
+    /// The ends of flows that the other ends of these are to be told, and why.
+    ends: Vec<(FlowId, NodeId, String)>,
+    /// The flows from here that were given up, until their destinations have confirmed that they know.
+    farewells: HashMap<NodeId, Farewells>,
     notices: VecDeque<Notice>,
     stats: Stats,
     send_buffer: Box<[u8]>,
     /// The first error of the network in this call.
     error: Option<io::Error>,
+}
+
+/// The flows to one node that were given up here, with their causes, and when the node was last told.
+struct Farewells {
+    flows: BTreeMap<FlowId, &'static str>,
+    told: Time,
 }
 
 /// A node's surroundings during a call on its endpoint.
@@ -267,14 +284,19 @@ impl<T: Transport> Surroundings<T> {
     /// Handles an event of the endpoint. `frame` is the frame that the endpoint handled in this call.
     fn take_event(&mut self, event: &Event, frame: Option<&Frame<'_, T::Header>>) {
         match *event {
-            Event::Delivered { flow, offset, bytes } => {
-                let new = frame.filter(|frame| frame.packet.flow == flow).and_then(|frame| {
+            Event::Delivered { flow: here, offset, bytes } => {
+                let Some(flow) = self.incoming.there(here) else { return };
+                let new = frame.filter(|frame| frame.packet.flow == here).and_then(|frame| {
                     let start = offset.get().checked_sub(frame.packet.offset.get())? as usize;
                     frame.payload.get(start..)?.get(..bytes.get() as usize)
                 });
                 self.keep(flow, offset.get(), new);
             }
-            Event::Received { flow } => self.complete(flow),
+            Event::Received { flow: here } => {
+                if let Some(flow) = self.incoming.there(here) {
+                    self.complete(flow);
+                }
+            }
             Event::TimedOut { flow, in_a_row } => self.outgoing.time_out(flow, in_a_row),
             Event::Acknowledged { flow } => {
                 if let Some((dst, sent)) = self.outgoing.remove(flow) {
@@ -299,11 +321,11 @@ impl<T: Transport> Surroundings<T> {
 
     /// Publishes a flow of which everything has arrived. This happens before the endpoint's acknowledgement is sent.
     fn complete(&mut self, flow: FlowId) {
-        if self.incoming.is_refused(flow) {
+        if !self.incoming.is_open(flow) {
             return;
         }
-        let src = flow_ids::source_of(flow);
-        let Some(size) = self.incoming.size(flow).filter(|_| src != self.me) else {
+        let src = self.ids.source_of(flow);
+        let Some(size) = self.incoming.size(flow) else {
             self.stats.broken_flows += 1;
             self.refuse(flow, &io::Error::other("its packets contradict each other"));
             return;
@@ -321,14 +343,20 @@ impl<T: Transport> Surroundings<T> {
     /// Ends a flow to this node that cannot be kept. Its source is told now, and whenever it goes on.
     fn refuse(&mut self, flow: FlowId, error: &io::Error) {
         self.lose(flow, Cause::Refused(error.to_string()), error.to_string());
-        self.refusals.push((flow, error.to_string()));
+        self.ends.push((flow, self.ids.source_of(flow), error.to_string()));
     }
 
     /// Ends a flow to this node that is not complete. `reason` is what its source hears, if it goes on.
     fn lose(&mut self, flow: FlowId, cause: Cause, reason: String) {
-        if let Some(arrived) = self.incoming.end(flow, Some(reason)) {
+        let arrived = self.incoming.end(flow, Some(reason));
+        self.note_loss(flow, arrived, cause);
+    }
+
+    /// Forgets the data of a flow to this node that has ended before it was complete, if it was open.
+    fn note_loss(&mut self, flow: FlowId, arrived: Option<u64>, cause: Cause) {
+        if let Some(arrived) = arrived {
             self.store.discard(flow);
-            let src = flow_ids::source_of(flow);
+            let src = self.ids.source_of(flow);
             self.close(src);
             self.notices.push_back(Notice::Incomplete { flow, src, arrived: Bytes::new(arrived), cause });
         }
@@ -336,9 +364,35 @@ impl<T: Transport> Surroundings<T> {
 
     /// Gives up a flow from this node.
     fn give_up(&mut self, flow: FlowId, cause: Cause) {
-        if let Some((dst, sent)) = self.outgoing.give_up(flow) {
-            self.close(dst);
-            self.notices.push_back(Notice::Aborted { flow, sent, cause });
+        let by_transport = matches!(cause, Cause::Transport(_));
+        let ended = if by_transport { self.outgoing.remove(flow) } else { self.outgoing.cut_off(flow) };
+        let Some((dst, sent)) = ended else { return };
+        self.close(dst);
+        // Otherwise, the destination has ended the flow itself, or its process has.
+        if sent.started.is_some() && (by_transport || cause == Cause::Silent) {
+            self.ends.push((flow, dst, cause.name().to_owned()));
+            let farewells = self.farewells.entry(dst).or_insert_with(|| Farewells { flows: BTreeMap::new(), told: self.clock });
+            farewells.flows.insert(flow, cause.name());
+        }
+        self.notices.push_back(Notice::Aborted { flow, sent, cause });
+    }
+
+    /// Tells a node that is alive the ends of flows that it has not confirmed. A node in which a flow is open asks for signs of life, so this comes to pass.
+    fn repeat_farewells(&mut self, peer: NodeId) {
+        let Some(farewells) = self.farewells.get_mut(&peer).filter(|farewells| self.clock >= farewells.told + CONFIRM) else {
+            return;
+        };
+        farewells.told = self.clock;
+        self.ends.extend(farewells.flows.iter().take(ENDS_BATCH).map(|(flow, cause)| (*flow, peer, (*cause).to_owned())));
+    }
+
+    /// A flow's destination knows that it has ended.
+    fn confirm(&mut self, peer: NodeId, flow: FlowId) {
+        if let Some(farewells) = self.farewells.get_mut(&peer) {
+            farewells.flows.remove(&flow);
+            if farewells.flows.is_empty() {
+                self.farewells.remove(&peer);
+            }
         }
     }
 
@@ -381,18 +435,15 @@ impl<T: Transport> Surroundings<T> {
     }
 
     fn transmit_one(&mut self, packet: &Packet<T::Header>, network: &mut dyn Datagrams) -> io::Result<()> {
-        let Packet { flow, dst, .. } = *packet;
-        // A link frame has no address, and the data of a flow that was acknowledged while the packet was queued is gone.
-        let (Some(to), Some(payload)) = (self.address(dst), self.outgoing.payload(packet)) else {
+        let dst = packet.dst;
+        // A link frame has no address, and the data of a flow that ended while the packet was queued is gone.
+        let (Some(to), Some(payload), Some(flow)) =
+            (self.address(dst), self.outgoing.payload(packet), self.name_there(packet.flow))
+        else {
             self.stats.unsendable += 1;
             return Ok(());
         };
-        // Endpoints do not know which flows were given up or refused.
-        if self.outgoing.is_given_up(flow) || self.incoming.is_refused(flow) {
-            self.stats.unsendable += 1;
-            return Ok(());
-        }
-        let length = frame::write::<T>(packet, payload, &mut self.send_buffer);
+        let length = frame::write::<T>(&Packet { flow, ..*packet }, payload, &mut self.send_buffer);
         let Some(length) = self.peers.seal(self.clock, dst, &mut self.send_buffer, length, payload.len()) else {
             self.stats.unsendable += 1;
             return Ok(());
@@ -403,27 +454,44 @@ impl<T: Transport> Surroundings<T> {
         network.send(to, tos, &self.send_buffer[..length])
     }
 
+    /// What other nodes call a flow about which the endpoint speaks. `None` if the driver has ended it, which endpoints do not know: it may not be acknowledged then.
+    fn name_there(&self, flow: FlowId) -> Option<FlowId> {
+        if self.is_control(self.me) || flow == NO_FLOW {
+            return Some(flow);
+        }
+        if self.ids.source_of(flow) == self.me {
+            return Some(flow).filter(|flow| !self.outgoing.is_cut_off(*flow));
+        }
+        self.incoming.there(flow).filter(|flow| self.incoming.is_answered(*flow))
+    }
+
     /// Sends what the network has kept.
     fn flush(&mut self, network: &mut dyn Datagrams) -> io::Result<()> {
         self.stats.send_failures += network.flush()?;
         self.outcome()
     }
 
-    /// Sends the greetings that are due.
+    /// Sends the greetings and signs of life that are due.
     fn greet(&mut self, network: &mut dyn Datagrams) -> io::Result<()> {
-        while let Some((peer, greeting)) = self.peers.poll_transmit() {
+        while let Some((peer, message)) = self.peers.poll_transmit() {
             if let Some(to) = self.address(peer) {
-                network.send(to, marking::to_tos(0, Ecn::NotCapable), &greeting)?;
+                network.send(to, marking::to_tos(0, Ecn::NotCapable), &message)?;
             }
         }
         Ok(())
     }
 
-    /// Tells a flow's source that this node does not take the flow.
-    fn send_refusal(&mut self, flow: FlowId, reason: &str, network: &mut dyn Datagrams) -> io::Result<()> {
-        let dst = flow_ids::source_of(flow);
+    /// Tells the other ends of flows which have ended here.
+    fn send_ends(&mut self, network: &mut dyn Datagrams) -> io::Result<()> {
+        for (flow, peer, reason) in std::mem::take(&mut self.ends) {
+            self.send_end(flow, peer, &reason, network)?;
+        }
+        Ok(())
+    }
+
+    fn send_end(&mut self, flow: FlowId, dst: NodeId, reason: &str, network: &mut dyn Datagrams) -> io::Result<()> {
         let secret = [&flow.0.to_be_bytes(), reason.as_bytes()].concat();
-        let head = trust::head(Kind::Refusal, self.me, dst);
+        let head = trust::head(Kind::End, self.me, dst);
         let length = head.len() + secret.len();
         self.send_buffer[..head.len()].copy_from_slice(&head);
         self.send_buffer[head.len()..length].copy_from_slice(&secret);
@@ -500,6 +568,7 @@ impl<T: Transport> Driver<T> {
         let profile = cluster.profile();
         let around = Surroundings {
             me,
+            ids: cluster.id_space(),
             addresses: cluster.members().iter().map(|member| member.address).collect(),
             hosts: network.hosts(),
             peers,
@@ -508,10 +577,11 @@ impl<T: Transport> Driver<T> {
             now: Time::ZERO,
             timer: None,
             outgoing: Outgoing::default(),
-            incoming: Incoming::default(),
+            incoming: Incoming::new(cluster.id_space(), me),
             store,
             open_with: vec![0; nodes],
-            refusals: Vec::new(),
+            ends: Vec::new(),
+            farewells: HashMap::new(),
             notices: VecDeque::new(),
             stats: Stats::default(),
             send_buffer: vec![0; DATAGRAM_BYTES_MAX].into(),
@@ -522,7 +592,7 @@ impl<T: Transport> Driver<T> {
             around,
             wire,
             lag_max: profile.lag_max(site.line_rate(), wire.full),
-            flow_ids: FlowIds::new(me, seed),
+            flow_ids: FlowIds::new(cluster.id_space(), me, seed),
             planned: BTreeMap::new(),
             waiting: Vec::new(),
             receive_buffer: vec![0; DATAGRAM_BYTES_MAX].into(),
@@ -559,7 +629,7 @@ impl<T: Transport> Driver<T> {
     /// Opens a flow. Its packets leave in the next calls of [`Driver::advance`], when there is a session with its destination.
     ///
     /// # Errors
-    /// If `dst` is this node or does not exist, or 2^20 flows are open.
+    /// If `dst` is this node or does not exist, or this process has used all its flow ids, of which there are 2^20 or more.
     pub fn open(&mut self, clock: Time, dst: NodeId, data: Vec<u8>) -> io::Result<FlowId> {
         let start = self.around.now.max(clock);
         let flow = Flow {
@@ -600,7 +670,8 @@ impl<T: Transport> Driver<T> {
                 src.0, dst.0
             )));
         }
-        let id = flow_ids.next(|id| around.outgoing.is_taken(id)).ok_or_else(|| invalid("too many open flows".into()))?;
+        let used_up = "this process has sent a flow with each of its ids, and must be restarted before it can send more";
+        let id = flow_ids.next().ok_or_else(|| invalid(used_up.into()))?;
         around.set_clock(clock);
         around.outgoing.insert(id, dst, payload);
         around.open(dst);
@@ -664,6 +735,7 @@ impl<T: Transport> Driver<T> {
                 self.refill(network);
             }
         }
+        self.around.send_ends(network)?;
         self.around.greet(network)?;
         self.around.flush(network)
     }
@@ -703,6 +775,7 @@ impl<T: Transport> Driver<T> {
             }
             self.around.lose_all(peer, &Cause::Restarted);
             self.around.incoming.forget(peer);
+            self.around.farewells.remove(&peer);
         }
         let waiting = std::mem::take(&mut self.waiting);
         let (ready, waiting): (Vec<Flow>, Vec<Flow>) = waiting.into_iter().partition(|flow| flow.dst == peer);
@@ -749,9 +822,7 @@ impl<T: Transport> Driver<T> {
         if let Err(refusal) = self.open_datagram(datagram, arrival, network) {
             self.around.stats.refused(refusal);
         }
-        for (flow, reason) in std::mem::take(&mut self.around.refusals) {
-            self.around.send_refusal(flow, &reason, network)?;
-        }
+        self.around.send_ends(network)?;
         self.take_affairs(network)
     }
 
@@ -767,14 +838,23 @@ impl<T: Transport> Driver<T> {
             let length = self.around.peers.open(clock, peer, datagram, secret)?;
             // A session may begin with this datagram.
             self.take_affairs(network).map_err(|error| self.around.fail(error))?;
+            self.around.repeat_farewells(peer);
             return self.take_frame(&datagram[..length], arrival, network);
         }
         let (kind, src, dst) = trust::parse_head(datagram).filter(|_| magic == Some(&trust::MAGIC)).ok_or(Refusal::Foreign)?;
-        if kind == Kind::Refusal as u8 {
+        if kind == Kind::End as u8 || kind == Kind::Sign as u8 {
             let peer = self.around.peer(src, arrival)?;
-            let secret = datagram.len().checked_sub(trust::HEAD_BYTES + trust::SEAL_BYTES).ok_or(Refusal::Malformed)?;
+            let body = datagram.len().checked_sub(trust::HEAD_BYTES + trust::SEAL_BYTES).ok_or(Refusal::Foreign)?;
+            let secret = if kind == Kind::End as u8 { body } else { 0 };
             let length = self.around.peers.open(clock, peer, datagram, secret)?;
-            return self.take_refusal(peer, &datagram[trust::HEAD_BYTES..length]);
+            self.take_affairs(network).map_err(|error| self.around.fail(error))?;
+            self.around.repeat_farewells(peer);
+            let message = &datagram[trust::HEAD_BYTES..length];
+            if kind == Kind::End as u8 {
+                return self.take_end(peer, message);
+            }
+            self.around.peers.handle_sign(peer, message);
+            return Ok(());
         }
         if let Some(index) = self.around.addresses.iter().position(|address| *address == Some(arrival.from)) {
             let here = NodeId(index as u32);
@@ -786,19 +866,29 @@ impl<T: Transport> Driver<T> {
 
     /// Handles an authentic packet.
     fn take_frame(&mut self, datagram: &[u8], arrival: &Arrival, network: &mut impl Datagrams) -> Result<(), Refusal> {
-        let frame = self.accept(datagram, arrival)?;
+        let mut frame = self.accept(datagram, arrival)?;
         let Packet { flow, src, .. } = frame.packet;
-        if flow_ids::source_of(flow) == src && !self.around.is_control(self.around.me) {
+        let owner = self.around.ids.source_of(flow);
+        if self.around.is_control(self.around.me) || owner == self.around.me || flow == NO_FLOW {
+            // All nodes call the flow so.
+        } else if owner != src {
+            // A control node speaks about a flow to this node.
+            frame.packet.flow = self.around.incoming.here(flow).ok_or(Refusal::Foreign)?;
+        } else {
             match self.around.incoming.admit(flow) {
-                Admission::Taken(false) => {}
-                Admission::Taken(true) => self.around.open(src),
+                Admission::Taken { here, new } => {
+                    frame.packet.flow = here;
+                    if new {
+                        self.around.open(src);
+                    }
+                }
                 Admission::Full => {
                     self.around.stats.over_limit += 1;
                     return Ok(());
                 }
                 Admission::Refused(reason) => {
                     let reason = reason.to_owned();
-                    self.around.refusals.push((flow, reason));
+                    self.around.ends.push((flow, src, reason));
                     return Ok(());
                 }
             }
@@ -808,13 +898,22 @@ impl<T: Transport> Driver<T> {
         Ok(())
     }
 
-    /// Handles an authentic message that a flow is not taken.
-    fn take_refusal(&mut self, peer: NodeId, message: &[u8]) -> Result<(), Refusal> {
+    /// Handles an authentic message that a flow has ended: its source has given it up, or its destination does not take it, or knows that it was given up.
+    fn take_end(&mut self, peer: NodeId, message: &[u8]) -> Result<(), Refusal> {
+        let around = &mut self.around;
         let (flow, reason) = message.split_first_chunk::<4>().ok_or(Refusal::Malformed)?;
         let flow = FlowId(u32::from_be_bytes(*flow));
-        if self.around.outgoing.destination(flow) == Some(peer) {
-            let reason = String::from_utf8_lossy(reason).chars().filter(|c| !c.is_control()).collect();
-            self.around.give_up(flow, Cause::Refused(reason));
+        let reason = String::from_utf8_lossy(reason).chars().filter(|c| !c.is_control()).collect();
+        let source = around.ids.source_of(flow);
+        if source == peer && !around.is_control(around.me) {
+            let arrived = around.incoming.give_up(flow);
+            around.note_loss(flow, arrived, Cause::GivenUp(reason));
+            around.ends.push((flow, peer, "its source gave it up".to_owned()));
+        } else if source == around.me {
+            around.confirm(peer, flow);
+            if around.outgoing.destination(flow) == Some(peer) {
+                around.give_up(flow, Cause::Refused(reason));
+            }
         }
         Ok(())
     }
@@ -830,7 +929,7 @@ impl<T: Transport> Driver<T> {
         if self.around.is_control(src) || self.around.is_control(dst) {
             return if frame.payload.is_empty() { Ok(frame) } else { Err(Refusal::Malformed) };
         }
-        let owner = flow_ids::source_of(flow);
+        let owner = self.around.ids.source_of(flow);
         let answers_me = owner == self.around.me && self.around.outgoing.destination(flow).is_none_or(|peer| peer == src);
         match (owner == src, answers_me) {
             (false, false) => Err(Refusal::Foreign),

@@ -133,7 +133,7 @@ impl<T: Transport, D: Datagrams> Node<T, D> {
     /// Starts to send `data` to `dst` as one flow. Its first packets are sent in the next [`Node::step`].
     ///
     /// # Errors
-    /// If `dst` is this node or does not exist, or 2^20 flows from this node are open.
+    /// If `dst` is this node or does not exist, or this process has used all its flow ids, of which there are 2^20 or more.
     pub fn send(&mut self, dst: NodeId, data: Vec<u8>) -> io::Result<FlowId> {
         self.driver.open(self.clock.now(), dst, data)
     }

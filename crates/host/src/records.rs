@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
 use crate::driver::Notice;
-use crate::flow_ids;
 use crate::transfers::Sent;
 
 /// Writes a line for each flow that is planned, and one for each end of a flow, with times in nanoseconds after the common start. A flow has its number at the sender only, so that
@@ -104,8 +103,8 @@ impl<'a, W: Write> Records<'a, W> {
     }
 
     fn line(&mut self, event: &str, flow: FlowId, more: Value) -> io::Result<()> {
-        let mut line =
-            json!({ "event": event, "id": flow.0, "from": self.cluster.members()[flow_ids::source_of(flow).index()].name });
+        let source = self.cluster.id_space().source_of(flow);
+        let mut line = json!({ "event": event, "id": flow.0, "from": self.cluster.members()[source.index()].name });
         if let Some(number) = self.numbers.get(&flow) {
             line["flow"] = json!(number);
         }
@@ -128,7 +127,7 @@ mod tests {
         let addresses = (7000..7002).map(|port| ([127, 0, 0, 1], port).into()).collect();
         let cluster = Cluster::new(addresses, Profile::LOOPBACK).unwrap();
         let start = Time::ZERO + Duration::from_ms(10);
-        let (mine, other) = (FlowId(5), FlowId(1 << 20));
+        let (mine, other) = (FlowId(5), FlowId(1 << 31));
         let mut text = Vec::new();
         let mut records = Records::new(&mut text, &cluster, start);
         records.planned(mine, 12).unwrap();
@@ -153,7 +152,7 @@ mod tests {
         records.unfinished(other, size).unwrap();
         let lines: Vec<Value> =
             String::from_utf8(text).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        let (id, from) = (1 << 20, "1");
+        let (id, from) = (1_u32 << 31, "1");
         let expected = [
             json!({ "event": "planned", "flow": 12, "id": 5, "from": "0" }),
             json!({

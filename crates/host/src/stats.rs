@@ -17,7 +17,7 @@ pub struct Stats {
     pub payload_bytes_sent: u64,
     /// Sent datagrams whose payload had been sent before.
     pub retransmissions: u64,
-    /// Those of them that the kernel refused for lack of buffer space or of a route. The transport sees them as lost packets.
+    /// Those of them that the kernel did not send: it has no room, or a route, a firewall or an MTU is against it. The transport sees them as lost packets.
     pub send_failures: u64,
     /// Packets that the emulated NIC dropped.
     pub nic_drops: u64,

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use flowloom_core::{Bytes, FlowId};
 
+use crate::sys;
+
 /// Takes the data of flows to this node. An error ends that flow, and its source is told the reason; the node goes on with the others.
 pub trait Store: Send {
     /// Takes bytes of a flow. Each byte comes once, in any order.
@@ -188,19 +190,42 @@ impl InFiles {
     /// Gives the file its name, and makes sure that it outlives a crash. A file of that name, from an earlier run, is kept.
     fn publish(&self, flow: FlowId, file: &File) -> io::Result<()> {
         file.sync_all()?;
+        let part = self.part(flow);
         let mut name = self.directory.join(flow.0.to_string());
         let mut copies = 1;
-        // A hard link, unlike a new name, replaces nothing.
-        while let Err(error) = std::fs::hard_link(self.part(flow), &name) {
+        while let Err(error) = give_name(&part, &name, &WAYS) {
             if error.kind() != io::ErrorKind::AlreadyExists {
                 return Err(error);
             }
             copies += 1;
             name = self.directory.join(format!("{}-{copies}", flow.0));
         }
-        std::fs::remove_file(self.part(flow))?;
         File::open(&self.directory)?.sync_all()
     }
+}
+
+/// A way to give a file another name that no file has yet.
+type Way = fn(&Path, &Path) -> io::Result<()>;
+
+/// No way is one on all file systems: NFS cannot refuse to replace a file when it renames another, and FAT has no links.
+const WAYS: [Way; 2] = [sys::rename_new, link_and_remove];
+
+fn link_and_remove(from: &Path, to: &Path) -> io::Result<()> {
+    std::fs::hard_link(from, to)?;
+    std::fs::remove_file(from)
+}
+
+/// Gives a file its name in the first way that the file system has. The error is that of the last way, unless the name is taken.
+fn give_name(from: &Path, to: &Path, ways: &[Way]) -> io::Result<()> {
+    let mut outcome = Err(io::ErrorKind::Unsupported.into());
+    for way in ways {
+        outcome = way(from, to);
+        match &outcome {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {}
+            _ => break,
+        }
+    }
+    outcome
 }
 
 impl Store for InFiles {
@@ -307,6 +332,26 @@ mod tests {
         files.discard(FlowId(8));
         assert_eq!(directory.names(), ["7", "7-2", "9", "notes.part"]);
         assert_eq!(std::fs::read(directory.0.join("7-2")).unwrap(), b"new");
+    }
+
+    #[test]
+    fn a_name_is_given_in_whichever_way_the_file_system_has() {
+        let directory = Directory::new("ways");
+        let place = |name: &str| directory.0.join(name);
+        let lacking: Way = |_, _| Err(io::Error::from_raw_os_error(libc::EPERM));
+        for (number, ways) in
+            [vec![WAYS[0]], vec![WAYS[1]], vec![lacking, WAYS[1]], vec![lacking, WAYS[0]]].into_iter().enumerate()
+        {
+            let (free, taken) = (place(&format!("{number}")), place(&format!("{number}-taken")));
+            std::fs::write(place("part"), "new").unwrap();
+            std::fs::write(&taken, "old").unwrap();
+            assert_eq!(give_name(&place("part"), &taken, &ways).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+            give_name(&place("part"), &free, &ways).unwrap();
+            assert_eq!((std::fs::read(free).unwrap(), std::fs::read(taken).unwrap()), (b"new".to_vec(), b"old".to_vec()));
+            assert!(!place("part").exists());
+        }
+        let error = give_name(&place("0"), &place("other"), &[lacking, lacking]).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EPERM));
     }
 
     #[test]

@@ -1,14 +1,17 @@
-//! System calls that std does not offer: batches of datagrams with a TOS byte, and a wait with a timeout in nanoseconds.
+//! System calls that std does not offer: batches of datagrams with a TOS byte, a wait with a timeout in nanoseconds, and a new name that replaces no file.
 //!
 //! A batch goes through the kernel as one packet, which it or the network card cuts into datagrams (`UDP_SEGMENT`); what arrives is put together in the same way
 //! (`UDP_GRO`). The path of a packet through the kernel costs several times what the system call does, so this is where the time is.
 
 #![allow(unsafe_code)]
 
+use std::ffi::CString;
 use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::time::Duration;
 
 use libc::{c_int, c_void};
@@ -264,6 +267,12 @@ pub fn set_receive_buffer(fd: BorrowedFd<'_>, bytes: c_int) -> io::Result<()> {
         .or_else(|_| set_option(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, bytes))
 }
 
+/// Makes an IPv6 socket take its routes for ones with this MTU.
+#[cfg(test)]
+pub fn set_mtu(fd: BorrowedFd<'_>, bytes: c_int) -> io::Result<()> {
+    set_option(fd, libc::IPPROTO_IPV6, libc::IPV6_MTU, bytes)
+}
+
 fn set_option(fd: BorrowedFd<'_>, level: c_int, name: c_int, value: c_int) -> io::Result<()> {
     let length = size_of::<c_int>() as libc::socklen_t;
     // SAFETY: the option's value is the int pointed at, which outlives the call.
@@ -287,6 +296,20 @@ pub fn wait(fd: BorrowedFd<'_>, timeout: Duration) -> io::Result<()> {
         error if result < 0 && error.kind() != io::ErrorKind::Interrupted => Err(error),
         _ => Ok(()),
     }
+}
+
+/// Gives a file another name, which no file may have yet.
+///
+/// # Errors
+/// The error of `renameat2`, also where the file system cannot do this.
+pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    let text = |path: &Path| CString::new(path.as_os_str().as_bytes()).map_err(io::Error::from);
+    let (from, to) = (text(from)?, text(to)?);
+    // SAFETY: both texts end with a zero and outlive the call, which only reads them.
+    let result = unsafe {
+        libc::syscall(libc::SYS_renameat2, libc::AT_FDCWD, from.as_ptr(), libc::AT_FDCWD, to.as_ptr(), libc::RENAME_NOREPLACE)
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// The processor time that this process has used.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use flowloom_core::{FlowId, NodeId, Packet, Time};
 
-use crate::flow_ids;
+use crate::flow_ids::{IdSpace, Names, PAGE, page_of, place_of};
 
 /// The most payload that a datagram has.
 const ZEROS_BYTES: usize = 1 << 16;
@@ -65,8 +65,8 @@ struct Out {
 #[derive(Default, Debug)]
 pub struct Outgoing {
     flows: HashMap<FlowId, Out>,
-    /// Flows that were given up. The endpoint is not told, so its packets of them are not sent.
-    given_up: HashSet<FlowId>,
+    /// Flows that were given up while the endpoint had them. It is not told, so its packets of them are not sent.
+    cut_off: HashSet<FlowId>,
 }
 
 impl Outgoing {
@@ -78,13 +78,9 @@ impl Outgoing {
     pub fn destination(&self, flow: FlowId) -> Option<NodeId> {
         self.flows.get(&flow).map(|out| out.dst)
     }
-    /// Whether a flow must have another id than this.
-    pub fn is_taken(&self, flow: FlowId) -> bool {
-        self.flows.contains_key(&flow) || self.given_up.contains(&flow)
-    }
-    /// Whether a flow was given up.
-    pub fn is_given_up(&self, flow: FlowId) -> bool {
-        self.given_up.contains(&flow)
+    /// Whether the endpoint still has a flow that was given up.
+    pub fn is_cut_off(&self, flow: FlowId) -> bool {
+        self.cut_off.contains(&flow)
     }
     /// Adds a flow with its data.
     pub fn insert(&mut self, flow: FlowId, dst: NodeId, payload: Payload) {
@@ -112,15 +108,18 @@ impl Outgoing {
             out.sent.second_timeouts += u32::from(in_a_row == 2);
         }
     }
-    /// Removes a flow that is acknowledged. Returns its destination, and what was sent of it.
+    /// Removes a flow that the endpoint no longer has. Returns its destination, and what was sent of it.
     pub fn remove(&mut self, flow: FlowId) -> Option<(NodeId, Sent)> {
+        self.cut_off.remove(&flow);
         self.flows.remove(&flow).map(|out| (out.dst, out.sent))
     }
-    /// Gives a flow up. Returns its destination, and what was sent of it.
-    pub fn give_up(&mut self, flow: FlowId) -> Option<(NodeId, Sent)> {
-        let removed = self.remove(flow)?;
-        self.given_up.insert(flow);
-        Some(removed)
+    /// Removes a flow that the endpoint still has, if it was given the flow. Returns its destination, and what was sent of it.
+    pub fn cut_off(&mut self, flow: FlowId) -> Option<(NodeId, Sent)> {
+        let (dst, sent) = self.remove(flow)?;
+        if sent.started.is_some() {
+            self.cut_off.insert(flow);
+        }
+        Some((dst, sent))
     }
     /// The open flows, in order of their ids, and what was sent of each.
     pub fn open(&self) -> Vec<(FlowId, Sent)> {
@@ -150,8 +149,8 @@ impl Outgoing {
 
 /// How many unfinished flows one node may have here. Packets of further ones are lost, so they wait.
 const FLOWS_PER_PEER: usize = 1 << 16;
-/// How many flows are remembered after their end, so that a late packet does not look like a new flow.
-const ENDED_MAX: usize = 1 << 16;
+/// Of how many flows the reason why they were refused is remembered.
+const REASONS_MAX: usize = 1 << 16;
 
 /// Which bytes of a flow have come.
 #[derive(Default, Debug)]
@@ -185,24 +184,50 @@ impl Coverage {
     }
 }
 
-/// Why a flow to this node ended before it was complete; `None` if it was complete.
-type End = Option<String>;
+/// What is remembered of the flows with ids of one page for as long as a session lasts, so that what comes late does not look like a new flow. A process uses no id twice.
+#[derive(Debug)]
+struct Page {
+    begun: Bits,
+    kept: Bits,
+    given_up: Bits,
+}
+
+type Bits = [u64; PAGE / 64];
+
+const NO_BITS: Bits = [0; PAGE / 64];
+
+fn is_set(bits: &Bits, flow: FlowId) -> bool {
+    bits[place_of(flow) / 64] >> (place_of(flow) % 64) & 1 == 1
+}
+
+fn set(bits: &mut Bits, flow: FlowId) {
+    bits[place_of(flow) / 64] |= 1 << (place_of(flow) % 64);
+}
 
 /// The flows that this node receives, until they end.
-#[derive(Default, Debug)]
+#[derive(Debug)]
 pub struct Incoming {
+    space: IdSpace,
+    /// Under which ids the endpoint knows them.
+    names: Names,
     flows: HashMap<FlowId, Coverage>,
     by_peer: HashMap<NodeId, usize>,
-    /// The flows that ended last, oldest first.
-    ended: HashMap<FlowId, End>,
+    pages: HashMap<u32, Box<Page>>,
+    /// Why flows were refused, and which of them, oldest first.
+    reasons: HashMap<FlowId, String>,
     order: VecDeque<FlowId>,
 }
 
 /// What becomes of a packet of a flow to this node.
 #[derive(PartialEq, Eq, Debug)]
 pub enum Admission<'a> {
-    /// The endpoint gets it. The flow is new if this is true.
-    Taken(bool),
+    /// The endpoint gets it.
+    Taken {
+        /// What the endpoint calls the flow.
+        here: FlowId,
+        /// Whether the flow is new.
+        new: bool,
+    },
     /// It is lost: its source has too many flows here.
     Full,
     /// Its flow was refused for this reason.
@@ -210,25 +235,55 @@ pub enum Admission<'a> {
 }
 
 impl Incoming {
+    /// Those of node `me`.
+    pub fn new(space: IdSpace, me: NodeId) -> Incoming {
+        Incoming {
+            space,
+            names: Names::new(space, me),
+            flows: HashMap::new(),
+            by_peer: HashMap::new(),
+            pages: HashMap::new(),
+            reasons: HashMap::new(),
+            order: VecDeque::new(),
+        }
+    }
+
     /// Decides about a packet from the flow's source.
     pub fn admit(&mut self, flow: FlowId) -> Admission<'_> {
+        let Some(here) = self.names.admit(flow) else {
+            return Admission::Refused("its destination has no ids left for flows, and must be restarted");
+        };
         if self.flows.contains_key(&flow) {
-            return Admission::Taken(false);
+            return Admission::Taken { here, new: false };
         }
-        // Not `if let`: the borrow would last until the end.
-        if self.ended.contains_key(&flow) {
-            return match &self.ended[&flow] {
-                None => Admission::Taken(false),
-                Some(reason) => Admission::Refused(reason),
+        let page = page(&mut self.pages, flow);
+        if is_set(&page.begun, flow) {
+            // The endpoint acknowledges again what is kept, and forgets what was given up.
+            return if is_set(&page.kept, flow) || is_set(&page.given_up, flow) {
+                Admission::Taken { here, new: false }
+            } else {
+                Admission::Refused(self.reasons.get(&flow).map_or("it was refused", String::as_str))
             };
         }
-        let count = self.by_peer.entry(flow_ids::source_of(flow)).or_default();
+        let count = self.by_peer.entry(self.space.source_of(flow)).or_default();
         if *count == FLOWS_PER_PEER {
             return Admission::Full;
         }
         *count += 1;
+        set(&mut page.begun, flow);
         self.flows.insert(flow, Coverage::default());
-        Admission::Taken(true)
+        Admission::Taken { here, new: true }
+    }
+
+    /// What the endpoint calls another node's flow; `None` if it does not know it.
+    pub fn here(&self, flow: FlowId) -> Option<FlowId> {
+        let begun = self.pages.get(&page_of(flow)).is_some_and(|page| is_set(&page.begun, flow));
+        self.names.here(flow).filter(|_| begun)
+    }
+
+    /// The flow that the endpoint calls so. `None` if its source was restarted since.
+    pub fn there(&self, flow: FlowId) -> Option<FlowId> {
+        self.names.there(flow)
     }
 
     /// Notes that bytes of a flow have come. `None` means that the endpoint reported bytes that were not in the packet; the flow then never becomes complete.
@@ -242,9 +297,14 @@ impl Incoming {
         true
     }
 
-    /// Whether a flow was refused.
-    pub fn is_refused(&self, flow: FlowId) -> bool {
-        matches!(self.ended.get(&flow), Some(Some(_)))
+    /// Whether the endpoint may say something about another node's flow: it is open, or kept.
+    pub fn is_answered(&self, flow: FlowId) -> bool {
+        self.flows.contains_key(&flow) || self.pages.get(&page_of(flow)).is_some_and(|page| is_set(&page.kept, flow))
+    }
+
+    /// Whether a flow is open.
+    pub fn is_open(&self, flow: FlowId) -> bool {
+        self.flows.contains_key(&flow)
     }
 
     /// The size of a flow of which all bytes have come; `None` if it has a hole or an overlap, or is not open.
@@ -252,18 +312,38 @@ impl Incoming {
         self.flows.get(&flow).filter(|coverage| coverage.ahead.is_empty() && !coverage.broken).map(|coverage| coverage.front)
     }
 
-    /// Ends a flow. Returns how many of its bytes have come; `None` if it was not open.
-    pub fn end(&mut self, flow: FlowId, refused: End) -> Option<u64> {
+    /// Ends a flow, which is kept, or `refused` for a reason. Returns how many of its bytes have come; `None` if it was not open.
+    pub fn end(&mut self, flow: FlowId, refused: Option<String>) -> Option<u64> {
+        let arrived = self.close(flow)?;
+        match refused {
+            None => set(&mut page(&mut self.pages, flow).kept, flow),
+            Some(reason) => self.remember(flow, reason),
+        }
+        Some(arrived)
+    }
+
+    /// Ends a flow that its source has given up, perhaps before any of its packets came. Returns how many of its bytes have come; `None` if it was not open.
+    pub fn give_up(&mut self, flow: FlowId) -> Option<u64> {
+        let page = page(&mut self.pages, flow);
+        set(&mut page.begun, flow);
+        set(&mut page.given_up, flow);
+        self.close(flow)
+    }
+
+    fn close(&mut self, flow: FlowId) -> Option<u64> {
         let arrived = self.flows.remove(&flow)?.bytes();
-        *self.by_peer.get_mut(&flow_ids::source_of(flow)).expect("it was counted") -= 1;
-        if self.order.len() == ENDED_MAX
+        *self.by_peer.get_mut(&self.space.source_of(flow)).expect("it was counted") -= 1;
+        Some(arrived)
+    }
+
+    fn remember(&mut self, flow: FlowId, reason: String) {
+        if self.order.len() == REASONS_MAX
             && let Some(oldest) = self.order.pop_front()
         {
-            self.ended.remove(&oldest);
+            self.reasons.remove(&oldest);
         }
         self.order.push_back(flow);
-        self.ended.insert(flow, refused);
-        Some(arrived)
+        self.reasons.insert(flow, reason);
     }
 
     /// The open flows, in order of their ids, and how many bytes of each have come.
@@ -273,18 +353,26 @@ impl Incoming {
         flows
     }
 
-    /// Forgets the flows of a node that have ended. A new process of it may use their ids again.
+    /// Forgets the flows of a node, all of which have ended. A new process of it may use their ids again.
     pub fn forget(&mut self, peer: NodeId) {
-        self.ended.retain(|flow, _| flow_ids::source_of(*flow) != peer);
-        self.order.retain(|flow| flow_ids::source_of(*flow) != peer);
+        let space = self.space;
+        self.names.forget(peer);
+        self.pages.retain(|page, _| space.source_of_page(*page) != peer);
+        self.reasons.retain(|flow, _| space.source_of(*flow) != peer);
+        self.order.retain(|flow| space.source_of(*flow) != peer);
     }
 
     /// The open flows from a node, in order of their ids.
     pub fn from(&self, peer: NodeId) -> Vec<FlowId> {
-        let mut flows: Vec<FlowId> = self.flows.keys().copied().filter(|flow| flow_ids::source_of(*flow) == peer).collect();
+        let mut flows: Vec<FlowId> = self.flows.keys().copied().filter(|flow| self.space.source_of(*flow) == peer).collect();
         flows.sort_unstable();
         flows
     }
+}
+
+/// The page of a flow.
+fn page(pages: &mut HashMap<u32, Box<Page>>, flow: FlowId) -> &mut Page {
+    pages.entry(page_of(flow)).or_insert_with(|| Box::new(Page { begun: NO_BITS, kept: NO_BITS, given_up: NO_BITS }))
 }
 
 #[cfg(test)]
@@ -293,14 +381,30 @@ mod tests {
 
     use super::*;
 
+    /// Those of the last of 4096 hosts, so that the low 20 bits of an id are the count.
+    fn incoming() -> Incoming {
+        Incoming::new(IdSpace::new(4096), NodeId(4095))
+    }
+
+    /// Whether a packet goes to the endpoint, and opens its flow.
+    fn taken(incoming: &mut Incoming, flow: FlowId) -> Option<bool> {
+        match incoming.admit(flow) {
+            Admission::Taken { here, new } => {
+                assert_eq!(here, flow, "no other session has used the id");
+                Some(new)
+            }
+            _ => None,
+        }
+    }
+
     proptest! {
         #[test]
         fn pieces_in_any_order_make_the_flow(pieces in prop::collection::vec(1_u64..20, 1..50), order in prop::collection::vec(any::<u32>(), 50)) {
             let ends: Vec<u64> = pieces.iter().scan(0, |end, piece| { *end += piece; Some(*end) }).collect();
             let mut ranges: Vec<(u64, u64)> = ends.iter().zip(&pieces).map(|(end, piece)| (end - piece, *end)).collect();
             ranges.sort_by_key(|(start, _)| order[*start as usize % 50]);
-            let mut incoming = Incoming::default();
-            prop_assert_eq!(incoming.admit(FlowId(1)), Admission::Taken(true));
+            let mut incoming = incoming();
+            prop_assert_eq!(taken(&mut incoming, FlowId(1)), Some(true));
             ranges.iter().for_each(|range| assert!(incoming.insert(FlowId(1), Some(*range))));
             prop_assert_eq!(incoming.size(FlowId(1)), ends.last().copied());
         }
@@ -309,7 +413,7 @@ mod tests {
         fn a_missing_or_repeated_piece_is_detected(pieces in 2_u64..20, wrong in 0_u64..20, missing: bool) {
             // The size of the flow is not known here, so a missing last piece cannot be detected.
             let wrong = if missing { wrong % (pieces - 1) } else { wrong % pieces };
-            let mut incoming = Incoming::default();
+            let mut incoming = incoming();
             incoming.admit(FlowId(1));
             for n in 0..pieces {
                 let copies = match (n == wrong, missing) {
@@ -327,7 +431,7 @@ mod tests {
 
     #[test]
     fn overlaps_and_bytes_that_never_arrived_break_a_flow() {
-        let mut incoming = Incoming::default();
+        let mut incoming = incoming();
         incoming.admit(FlowId(1));
         incoming.admit(FlowId(2));
         incoming.insert(FlowId(1), Some((2, 4)));
@@ -339,32 +443,58 @@ mod tests {
 
     #[test]
     fn a_late_packet_does_not_open_a_flow_again() {
-        let mut incoming = Incoming::default();
+        let mut incoming = incoming();
         for (flow, end) in [(FlowId(1), None), (FlowId(2), Some("the disk is full".to_owned()))] {
-            assert_eq!(incoming.admit(flow), Admission::Taken(true));
+            assert_eq!(taken(&mut incoming, flow), Some(true));
+            assert!(incoming.is_answered(flow));
             assert_eq!(incoming.end(flow, end.clone()), Some(0));
             assert_eq!(incoming.end(flow, end), None, "it has ended");
         }
-        // The endpoint acknowledges again what is complete.
-        assert_eq!(incoming.admit(FlowId(1)), Admission::Taken(false));
-        assert_eq!(incoming.admit(FlowId(2)), Admission::Refused("the disk is full"));
+        assert_eq!(taken(&mut incoming, FlowId(3)), Some(true));
+        // The source may give up flows that have ended, are open, or have sent nothing that arrived.
+        assert_eq!([1, 3, 4].map(|id| incoming.give_up(FlowId(id))), [None, Some(0), None]);
+        // However many have ended since: the endpoint acknowledges again what is kept, and hears of what was given up.
+        for flow in (10..REASONS_MAX as u32 + 10).map(FlowId) {
+            incoming.admit(flow);
+            incoming.end(flow, Some("another reason".to_owned()));
+        }
+        assert_eq!([1, 3, 4].map(|id| taken(&mut incoming, FlowId(id))), [Some(false); 3]);
+        assert_eq!(incoming.admit(FlowId(2)), Admission::Refused("it was refused"));
+        assert_eq!(incoming.admit(FlowId(99)), Admission::Refused("another reason"));
+        assert_eq!([1, 2, 3, 4].map(|id| incoming.is_answered(FlowId(id))), [true, false, false, false]);
         assert!(!incoming.insert(FlowId(2), Some((0, 1))) && incoming.from(NodeId(0)).is_empty());
     }
 
     #[test]
+    fn a_new_process_of_a_node_has_its_ids_to_itself() {
+        let mut incoming = incoming();
+        let (old, other) = (FlowId(5), FlowId(1 << 20));
+        for flow in [old, other] {
+            assert_eq!(taken(&mut incoming, flow), Some(true));
+            incoming.end(flow, None);
+        }
+        incoming.forget(NodeId(0));
+        assert_eq!((incoming.is_answered(old), incoming.is_answered(other)), (false, true));
+        assert_eq!((incoming.there(old), incoming.there(other), incoming.here(old)), (None, Some(other), None));
+        let Admission::Taken { here, new: true } = incoming.admit(old) else { panic!("it is new") };
+        assert_ne!(here, old, "the endpoint remembers the old flow");
+        assert_eq!((incoming.here(old), incoming.there(here), incoming.there(old)), (Some(here), Some(old), None));
+    }
+
+    #[test]
     fn a_peer_has_a_limited_number_of_flows() {
-        let mut incoming = Incoming::default();
+        let mut incoming = incoming();
         let of = |node: u32, count: u32| FlowId(node << 20 | count);
-        assert!((0..FLOWS_PER_PEER as u32).all(|count| incoming.admit(of(1, count)) == Admission::Taken(true)));
+        assert!((0..FLOWS_PER_PEER as u32).all(|count| taken(&mut incoming, of(1, count)) == Some(true)));
         assert_eq!(incoming.admit(of(1, FLOWS_PER_PEER as u32)), Admission::Full);
-        assert_eq!(incoming.admit(of(2, 0)), Admission::Taken(true), "others are not affected");
+        assert_eq!(taken(&mut incoming, of(2, 0)), Some(true), "others are not affected");
         incoming.end(of(1, 5), None);
-        assert_eq!(incoming.admit(of(1, FLOWS_PER_PEER as u32)), Admission::Taken(true));
+        assert_eq!(taken(&mut incoming, of(1, FLOWS_PER_PEER as u32)), Some(true));
     }
 
     #[test]
     fn an_empty_flow_is_complete_without_a_piece() {
-        let mut incoming = Incoming::default();
+        let mut incoming = incoming();
         incoming.admit(FlowId(1));
         assert_eq!(incoming.size(FlowId(1)), Some(0));
     }
@@ -379,7 +509,7 @@ mod tests {
 
     #[test]
     fn what_has_come_of_an_unfinished_flow_is_known() {
-        let mut incoming = Incoming::default();
+        let mut incoming = incoming();
         incoming.admit(FlowId(7));
         incoming.insert(FlowId(7), Some((0, 4)));
         incoming.insert(FlowId(7), Some((10, 13)));
@@ -388,15 +518,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_up_is_not_sent_and_its_id_not_used() {
+    fn only_flows_that_the_endpoint_still_has_are_remembered() {
         let mut outgoing = Outgoing::default();
-        outgoing.insert(FlowId(1), NodeId(4), Payload::Data(vec![1]));
-        outgoing.insert(FlowId(2), NodeId(4), Payload::Zeros(9));
+        for id in 1..4 {
+            outgoing.insert(FlowId(id), NodeId(4), Payload::Zeros(9));
+        }
         outgoing.start(FlowId(2), Time::ZERO);
-        assert_eq!((outgoing.to(NodeId(4)), outgoing.begun(NodeId(4))), (vec![FlowId(1), FlowId(2)], vec![FlowId(2)]));
-        let given_up = Some((NodeId(4), Sent::default()));
-        assert_eq!((outgoing.give_up(FlowId(1)), outgoing.give_up(FlowId(1))), (given_up, None));
-        assert!(outgoing.is_given_up(FlowId(1)) && outgoing.is_taken(FlowId(1)) && !outgoing.is_given_up(FlowId(2)));
-        assert_eq!(outgoing.len(), 1);
+        outgoing.start(FlowId(3), Time::ZERO);
+        assert_eq!((outgoing.to(NodeId(4)).len(), outgoing.begun(NodeId(4))), (3, vec![FlowId(2), FlowId(3)]));
+        let sent = Sent { started: Some(Time::ZERO), ..Sent::default() };
+        assert_eq!([1, 1].map(|id| outgoing.cut_off(FlowId(id))), [Some((NodeId(4), Sent::default())), None]);
+        assert_eq!(
+            (outgoing.cut_off(FlowId(2)), outgoing.remove(FlowId(3))),
+            (Some((NodeId(4), sent)), Some((NodeId(4), sent)))
+        );
+        assert_eq!([1, 2, 3].map(|id| outgoing.is_cut_off(FlowId(id))), [false, true, false]);
+        assert_eq!(outgoing.len(), 0);
     }
 }

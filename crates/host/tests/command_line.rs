@@ -19,7 +19,7 @@ fn refused(arguments: &[&str]) -> String {
 
 #[test]
 fn bad_input_is_named() {
-    let cases: [(&[&str], &str); 17] = [
+    let cases: [(&[&str], &str); 19] = [
         (&["--me", "0", "--nodes", "3"], "unexpected argument '--nodes'"),
         (&["--send", "0:x"], "--me <NODE>"),
         (&["--me", "one"], "there is no node one; the cluster has 0, 1, switch"),
@@ -29,6 +29,8 @@ fn bad_input_is_named() {
         (&["--me", "0", "--send", "file"], "it must be NODE:FILE"),
         (&["--me", "0", "--loss", "1.5"], "\"1.5\" is no share"),
         (&["--me", "0", "--line-rate", "100"], "say the unit"),
+        (&["--me", "0", "--mtu", "70kB"], "the MTU at most 65535 B"),
+        (&["--me", "0", "--mtu", "90B"], "an MTU of 90B has no room for payload"),
         (&["--me", "3"], "there is no node 3"),
         (&["--me", "0", "--transport", "tcpp"], "there is no transport tcpp; there are tcp, dctcp"),
         (&["--me", "0", "--send", "1:missing.txt"], "missing.txt: No such file"),

@@ -14,9 +14,6 @@ use crate::plan::Setup;
 use crate::spec::Scenario;
 use crate::{ScenarioError, headroom};
 
-/// The largest packets of `flowloom-node`.
-const MTU: Bytes = Bytes::new(1500);
-
 /// Describes the switches and hosts of a plan of this scenario. Switches that are alike are listed once, with their number, and so are
 /// NICs. Bytes are integers, rates are in bits per second. If the ports are for datagrams of `flowloom-node`, their limits are those for packets of its sizes, and not of
 /// the scenario's.
@@ -29,7 +26,7 @@ pub fn describe(setup: &Setup, scenario: &Scenario, for_datagrams: bool) -> Resu
             format!("{} is a bound and no transport, so switches and hosts cannot be configured for it", setup.transport.name);
         return Err(scenario.place(ScenarioError::at_key("transport.name", message)));
     };
-    let wire = if for_datagrams { frame::wire_on_ethernet(MTU, setup.transport.header_bytes) } else { None };
+    let wire = if for_datagrams { frame::wire_on_ethernet(setup.wire.mtu(), setup.transport.header_bytes) } else { None };
     let ports = Ports { setup, profiles, wire: wire.unwrap_or(setup.wire) };
     Ok(json!({
         "transport": setup.transport.name,

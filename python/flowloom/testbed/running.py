@@ -94,9 +94,8 @@ def run(scenario: Scenario, profile: str, reporter: Reporter) -> Results:
             (work / f"{name}.flows").write_text(text)
         start = time.clock_gettime_ns(time.CLOCK_MONOTONIC) + int(1e9 * _START_S * (1 + len(names) / 8))
         until = max(flow["start_ns"] for flow in flows) + int(1e9 * _AFTER_S)
-        common = [node, "--cluster", str(work / "cluster.toml"), "--transport", network.plan.transport]
-        common += ["--config", config(network), "--profile", profile]
-        common += ["--line-rate", rate(min(nic.rate_bps for nic in network.plan.nics)), "--start-at", str(start)]
+        common = [node, "--cluster", str(work / "cluster.toml"), *settings(network)]
+        common += ["--profile", profile, "--start-at", str(start)]
         before = {(one.switch, one.to): one for one in network.view.counters()}
         with contextlib.ExitStack() as stack:
             started = [
@@ -171,6 +170,13 @@ def _words(work: Path, me: str, until: int) -> list[str]:
     return ["--flows", str(flows), "--records", str(work / f"{me}.records"), "--discard", "--until", str(until)]
 
 
+def settings(network: Network) -> list[str]:
+    """Return the options of `flowloom-node` that follow from the network, and are the same for all its processes."""
+    plan = network.plan
+    line_rate = rate(min(nic.rate_bps for nic in plan.nics))
+    return ["--transport", plan.transport, "--config", config(network), "--line-rate", line_rate, "--mtu", f"{plan.wire.mtu}B"]
+
+
 def config(network: Network) -> str:
     """Return the transport's parameters, as they are in a run of the simulator."""
     return toml.document({key: value for key, value in network.plan.parameters.items() if value is not None})
@@ -197,10 +203,11 @@ def _ended_flows(
     ended, now = 0, 0
     while ended < flows and now <= until:
         time.sleep(_POLL_S)
-        failed = next((one for one in started if one.poll() not in (None, 0, 1)), None)
-        if failed is not None:
-            raise RunError(f"a process of the testbed ended with {failed.returncode}: {_last_words(work, failed)}")
+        gone = next((one for one in started if one.poll() is not None), None)
         ended, now = sum(_ended(work / f"{name}.records") for name in names), time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        # No process ends before it is told to or time is up, and then with 0 or 1.
+        if gone is not None and (now <= until or gone.returncode not in (0, 1)):
+            raise RunError(f"a process of the testbed ended with {gone.returncode}: {_last_words(work, gone)}")
         yield ended, now
 
 

@@ -77,6 +77,9 @@ struct Options {
     /// The rate of the emulated NICs; by default the profile's.
     #[arg(long, value_name = "RATE", value_parser = quantity::<Rate>)]
     line_rate: Option<Rate>,
+    /// The size of the largest IP packet: the least MTU of all links between the nodes.
+    #[arg(long, value_name = "SIZE", value_parser = quantity::<Bytes>)]
+    mtu: Option<Bytes>,
     /// The memory of the emulated NICs, for transports that queue packets there. By default, a TCP and its relatives lose nothing at their NICs, and the others have the profile's
     /// memory.
     #[arg(long, value_name = "SIZE", value_parser = quantity::<Bytes>)]
@@ -138,11 +141,11 @@ fn find(cluster: &Cluster, name: &str) -> io::Result<NodeId> {
 
 /// The cluster that the options describe.
 fn cluster(options: &Options) -> io::Result<Cluster> {
-    let Options { profile, line_rate, nic_buffer, silence, .. } = *options;
-    let line_rate = line_rate.unwrap_or(profile.line_rate);
+    let Options { profile, line_rate, mtu, nic_buffer, silence, .. } = *options;
+    let (line_rate, mtu) = (line_rate.unwrap_or(profile.line_rate), mtu.unwrap_or(profile.mtu));
     let [nic_buffer, windows_buffer] =
         [profile.nic_buffer, profile.windows_buffer].map(|default| nic_buffer.unwrap_or(default));
-    let profile = Profile { line_rate, nic_buffer, windows_buffer, silence, ..profile };
+    let profile = Profile { line_rate, mtu, nic_buffer, windows_buffer, silence, ..profile };
     let key = options.key.as_ref().map_or(Ok(Key::PUBLIC), |file| Key::read(file).map_err(about(file.display())))?;
     let cluster = match &options.cluster {
         Some(file) => {

@@ -1,3 +1,5 @@
+use std::ops::Range;
+
 use flowloom_core::{Duration, Ecn};
 use flowloom_transports::pfabric::PFabric;
 use flowloom_transports::phost::PHost;
@@ -174,7 +176,7 @@ fn a_datagram_that_the_kernel_refuses_is_a_lost_packet() {
 /// A packet of node 0's first flow to node 1.
 fn packet() -> Packet<Header> {
     Packet {
-        flow: FlowId(0),
+        flow: FlowId(1),
         src: NodeId(0),
         dst: NodeId(1),
         size_bytes: 65,
@@ -190,8 +192,9 @@ fn packet() -> Packet<Header> {
 
 #[test]
 fn packets_of_other_conversations_are_ignored() {
-    let other = FlowId(2 << 20);
-    let mine = FlowId(1 << 20);
+    // With three hosts, two bits say whose flow it is.
+    let other = FlowId(2 << 30);
+    let mine = FlowId(1 << 30);
     let ack = Packet { payload_bytes: 0, header: Header::Done, ..packet() };
     let cases = [
         ("the flow's source to its destination", packet(), 7000, (1, 0, 0)),
@@ -331,15 +334,17 @@ fn what_is_not_authentic_has_no_effect() {
 }
 
 /// A network of two nodes, in which a test can replace a process.
-struct Two {
-    nodes: [Driver<Probe>; 2],
+struct Two<T: Transport = Probe> {
+    nodes: [Driver<T>; 2],
     networks: [MemoryNetwork; 2],
     clock_us: u64,
+    /// When what node 0 sends is lost.
+    blackout_us: Range<u64>,
 }
 
-impl Two {
-    fn new(nodes: [Driver<Probe>; 2]) -> Two {
-        Two { nodes, networks: [MemoryNetwork::default(), MemoryNetwork::default()], clock_us: 0 }
+impl<T: Transport> Two<T> {
+    fn new(nodes: [Driver<T>; 2]) -> Two<T> {
+        Two { nodes, networks: [MemoryNetwork::default(), MemoryNetwork::default()], clock_us: 0, blackout_us: 0..0 }
     }
 
     /// Runs both nodes for this long, in steps of 20 us. Returns the news of each.
@@ -351,6 +356,7 @@ impl Two {
                 self.nodes[me].advance(at_us(self.clock_us), &mut self.networks[me]).unwrap();
                 let [a, b] = &mut self.networks;
                 if me == 0 {
+                    a.sent.retain(|_| !self.blackout_us.contains(&self.clock_us));
                     carry(a, b, 0);
                 } else {
                     carry(b, a, 1);
@@ -371,7 +377,7 @@ impl Two {
 
 #[test]
 fn a_flow_waits_for_its_destination_to_start() {
-    let mut two = Two::new([stranger(&None, 0), stranger(&None, 1)]);
+    let mut two = Two::new([stranger::<Probe>(&None, 0), stranger(&None, 1)]);
     let flow = two.send(3);
     // Nothing but greetings is sent to who does not answer: after 0, 100, 300, 700 and 1500 ms.
     let mut lonely = MemoryNetwork::default();
@@ -388,7 +394,7 @@ fn a_flow_waits_for_its_destination_to_start() {
 
 #[test]
 fn a_restarted_receiver_is_noticed_and_acknowledges_nothing_of_before() {
-    let mut two = Two::new(pair(&None).into());
+    let mut two = Two::new(pair::<Probe>(&None).into());
     let first = two.send(100);
     two.run(10 * SLOT_US);
     two.nodes[1] = stranger(&None, 1);
@@ -407,7 +413,7 @@ fn a_restarted_receiver_is_noticed_and_acknowledges_nothing_of_before() {
 
 #[test]
 fn a_restarted_sender_is_noticed_and_its_old_datagrams_are_refused() {
-    let mut two = Two::new(pair(&None).into());
+    let mut two = Two::new(pair::<Probe>(&None).into());
     let flow = two.send(100);
     two.run(10 * SLOT_US);
     let recorded: Vec<_> = {
@@ -433,7 +439,7 @@ fn a_restarted_sender_is_noticed_and_its_old_datagrams_are_refused() {
 
 #[test]
 fn a_node_that_says_nothing_ends_the_flows_with_it() {
-    let mut two = Two::new(pair(&None).into());
+    let mut two = Two::new(pair::<Probe>(&None).into());
     let flow = two.send(100);
     two.run(10 * SLOT_US);
     let since = two.clock_us;
@@ -454,7 +460,7 @@ fn a_node_that_says_nothing_ends_the_flows_with_it() {
 /// The probe's receiver says nothing until it has everything, so the drivers must ask each other.
 #[test]
 fn a_node_that_has_nothing_to_say_is_asked() {
-    let mut two = Two::new(pair(&None).into());
+    let mut two = Two::new(pair::<Probe>(&None).into());
     let flow = two.send(2);
     two.nodes[0].advance(at_us(20), &mut two.networks[0]).unwrap();
     // The second packet is lost, and the probe does not repeat it.
@@ -483,7 +489,7 @@ fn nodes_that_differ_are_named_and_exchange_nothing() {
         (with(&cluster(3).with_key(Key::random().unwrap()), None), "has another key", false),
     ];
     for (other, expected, proven) in cases {
-        let mut two = Two::new([stranger(&None, 0), other]);
+        let mut two = Two::new([stranger::<Probe>(&None, 0), other]);
         let flow = two.send(3);
         let [sender, receiver] = two.run(900_000);
         let Notice::Differs { peer: NodeId(1), what } = &sender[0] else { panic!("{sender:?}") };
@@ -521,7 +527,7 @@ fn addresses_in_another_order_are_named() {
     let other = Cluster::new(swapped, Profile::LOOPBACK).unwrap();
     // The process at node 1's address believes that it is node 0.
     let other = Driver::<Probe>::new(&None, &other, NodeId(0), 0, Box::new(InMemory::new(Bytes::ZERO))).unwrap();
-    let mut two = Two::new([stranger(&None, 0), other]);
+    let mut two = Two::new([stranger::<Probe>(&None, 0), other]);
     two.send(1);
     let [sender, receiver] = two.run(900_000);
     let said = |news: &[Notice]| match news {
@@ -550,7 +556,7 @@ impl Store for Full {
 fn a_flow_that_cannot_be_kept_is_not_acknowledged_and_its_source_hears_why() {
     for packets in [0, 1, 30] {
         let full = Driver::new(&None, &cluster(3), NodeId(1), 0, Box::new(Full)).unwrap();
-        let mut two = Two::new([stranger(&None, 0), full]);
+        let mut two = Two::new([stranger::<Probe>(&None, 0), full]);
         let flow = two.send(packets);
         let [sender, receiver] = two.run(100 * SLOT_US);
         let cause = Cause::Refused("no storage space".to_owned());
@@ -588,7 +594,7 @@ fn zeros(packets: u64, start_us: u64) -> Flow {
 
 #[test]
 fn a_planned_flow_begins_at_its_start_however_late_the_wake_up_is() {
-    let mut two = Two::new(pair(&None).into());
+    let mut two = Two::new(pair::<Probe>(&None).into());
     let early = two.nodes[0].plan(at_us(0), zeros(1, 3000)).unwrap();
     let late = two.nodes[0].plan(at_us(0), zeros(3, 5000)).unwrap();
     assert_eq!((two.nodes[0].next_event(), two.nodes[0].unacknowledged()), (Some(at_us(3000)), 2));
@@ -610,7 +616,7 @@ fn a_planned_flow_begins_at_its_start_however_late_the_wake_up_is() {
 
 #[test]
 fn a_planned_flow_goes_to_whoever_is_there_at_its_start() {
-    let mut two = Two::new(pair(&None).into());
+    let mut two = Two::new(pair::<Probe>(&None).into());
     let begun = two.send(100);
     let flow = two.nodes[0].plan(at_us(0), zeros(2, 100_000)).unwrap();
     two.run(10 * SLOT_US);
@@ -661,4 +667,122 @@ fn a_tcp_loses_nothing_at_its_own_nic() {
     assert_eq!(lost(Profile { windows_buffer: Profile::LOOPBACK.nic_buffer, ..Profile::LOOPBACK }), 5 * 70 - 88);
     // pFabric goes by its losses there.
     assert_eq!(Profile::LOOPBACK.nic_memory::<PFabric>(&Default::default()), Profile::LOOPBACK.nic_buffer);
+}
+
+/// Three processes of a node, one after the other, use the same ids. The receiver's endpoint remembers the flows of the first two, of which one was complete and one was not.
+fn hears_all_processes_of_a_node<T: Transport>()
+where
+    T::Config: Default,
+{
+    let config = T::Config::default();
+    let Ok(receiver) = Driver::<T>::new(&config, &cluster(3), NodeId(1), 0, Box::new(InMemory::new(Bytes::new(1 << 20))))
+    else {
+        return; // it needs a controller
+    };
+    let mut two = Two::new([process::<T>(&config, 0, 7), receiver]);
+    for (round, packets) in [1, 9, 5, 5].into_iter().enumerate() {
+        two.nodes[0] = process(&config, 0, 7);
+        let data: Vec<u8> = full_packets(packets).into_iter().map(|byte| byte ^ round as u8).collect();
+        let flow = two.nodes[0].open(at_us(two.clock_us), NodeId(1), data.clone()).unwrap();
+        assert_eq!(flow, FlowId(7));
+        if round == 1 {
+            let begun = |two: &Two<T>| two.nodes[1].unfinished().first().is_some_and(|(_, arrived)| *arrived > Bytes::ZERO);
+            while !begun(&two) {
+                two.run(20);
+                assert!(two.clock_us < 5_000_000, "{}: no part of a flow came", T::NAME);
+            }
+            continue;
+        }
+        let (mut acknowledged, mut received) = (false, Vec::new());
+        for _ in 0..500 {
+            let [sender, receiver] = two.run(10_000);
+            acknowledged |= sender.iter().any(|notice| matches!(notice, Notice::Acknowledged { .. }));
+            received.extend(receiver.into_iter().filter(|notice| matches!(notice, Notice::Received { .. })));
+            if acknowledged {
+                break;
+            }
+        }
+        let size = Bytes::new(data.len() as u64);
+        assert_eq!(received, [Notice::Received { flow, src: NodeId(0), size, data }], "{}, process {round}", T::NAME);
+        assert!(acknowledged, "{}, process {round}", T::NAME);
+    }
+}
+
+#[test]
+fn a_restarted_sender_with_the_ids_of_its_predecessor_is_heard() {
+    macro_rules! all {
+        ($($transport:ty),* $(,)?) => { $(hears_all_processes_of_a_node::<$transport>();)* };
+    }
+    flowloom_transports::for_each_transport!(all);
+}
+
+/// D3 and PDQ give up flows that will miss their deadlines. Then nothing of them is left at the receiver, which is told again if it does not hear it at first.
+fn gives_up_at_both_ends<T: Transport>(blackout_us: Range<u64>)
+where
+    T::Config: Default,
+{
+    let mut two = Two::new(pair::<T>(&T::Config::default()).into());
+    two.blackout_us = blackout_us;
+    // Five flows of 12 ms each cannot all end within 20 ms.
+    for _ in 0..5 {
+        two.nodes[0].plan(at_us(0), Flow { deadline: Some(at_us(20_000)), ..zeros(100, 0) }).unwrap();
+    }
+    let [sender, receiver] = two.run(3_000_000);
+    let late = Cause::Transport(AbortReason::Deadline);
+    assert!(
+        sender.iter().any(|notice| matches!(notice, Notice::Aborted { cause, .. } if *cause == late)),
+        "{}: {sender:?}",
+        T::NAME
+    );
+    let given_up = Cause::GivenUp("deadline".to_owned());
+    assert!(
+        receiver.iter().any(|notice| matches!(notice, Notice::Incomplete { cause, .. } if *cause == given_up)),
+        "{}: {receiver:?}",
+        T::NAME
+    );
+    assert_eq!((two.nodes[0].open_flows(), two.nodes[1].unfinished()), (Vec::new(), Vec::new()), "{}", T::NAME);
+    assert!(two.nodes[0].around.farewells.is_empty(), "{}", T::NAME);
+    assert!(two.nodes[1].around.open_with.iter().all(|open| *open == 0), "{}", T::NAME);
+}
+
+#[test]
+fn a_flow_that_its_sender_gives_up_ends_at_its_receiver() {
+    use flowloom_transports::d3::D3;
+    use flowloom_transports::pdq::Pdq;
+    for blackout_us in [0..0, 5_000..40_000] {
+        gives_up_at_both_ends::<D3>(blackout_us.clone());
+        gives_up_at_both_ends::<Pdq>(blackout_us);
+    }
+}
+
+/// Whoever has recorded the greetings of a process cannot make it look alive.
+#[test]
+fn recorded_greetings_are_no_signs_of_life() {
+    let (mut a, mut b) = (stranger::<Probe>(&None, 0), stranger::<Probe>(&None, 1));
+    let (mut to_a, mut to_b) = (MemoryNetwork::default(), MemoryNetwork::default());
+    a.open(at_us(0), NodeId(1), full_packets(100)).unwrap();
+    let mut recorded = Vec::new();
+    for us in (0..1000).step_by(20) {
+        a.advance(at_us(us), &mut to_a).unwrap();
+        carry(&mut to_a, &mut to_b, 0);
+        b.receive(at_us(us), &mut to_b).unwrap();
+        b.advance(at_us(us), &mut to_b).unwrap();
+        recorded.extend(to_b.sent.clone());
+        carry(&mut to_b, &mut to_a, 1);
+        while !to_a.arriving.is_empty() {
+            a.receive(at_us(us), &mut to_a).unwrap();
+        }
+    }
+    assert!(a.stats().packets_sent > 3 && recorded.iter().any(|(_, _, datagram)| datagram.starts_with(b"FH")));
+    let mut ended = None;
+    for ms in (1..12_000_u64).step_by(10) {
+        to_b.sent = recorded.clone();
+        carry(&mut to_b, &mut to_a, 1);
+        while !to_a.arriving.is_empty() {
+            a.receive(at_us(ms * 1000), &mut to_a).unwrap();
+        }
+        a.advance(at_us(ms * 1000), &mut to_a).unwrap();
+        ended = ended.or_else(|| a.poll_notice().map(|notice| (notice, ms / 1000)));
+    }
+    assert!(matches!(ended, Some((Notice::Aborted { cause: Cause::Silent, .. }, 10))), "{ended:?}");
 }

@@ -20,15 +20,17 @@ pub use seal::SEAL_BYTES;
 /// The first bytes of messages between drivers. Packets begin with [`frame::MAGIC`](flowloom_core::frame::MAGIC).
 pub const MAGIC: [u8; 2] = *b"FH";
 /// The version of sessions and greetings. Nodes of different versions do not understand each other.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 
 /// The messages between drivers. All begin with [`MAGIC`], [`VERSION`], the kind, and the source and destination node in four bytes each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// A process tells who it is.
     Greeting = 1,
-    /// A node does not take a flow. The message is sealed.
-    Refusal = 2,
+    /// One end of a flow has ended it. The message is sealed.
+    End = 2,
+    /// A process is alive. The message is sealed, so it is no recording.
+    Sign = 3,
 }
 
 /// Why a datagram is not accepted.

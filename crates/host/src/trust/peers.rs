@@ -7,8 +7,8 @@ use flowloom_core::{Duration, NodeId, Time};
 
 use super::greeting::{Greeting, Identity, Unread};
 use super::key::{Key, Process};
-use super::seal::Session;
-use super::{Rejection, VERSION};
+use super::seal::{SEAL_BYTES, Session};
+use super::{Kind, Rejection, VERSION};
 
 /// How often this node looks at the peers that it needs.
 const TICK: Duration = Duration::from_ms(50);
@@ -77,7 +77,7 @@ impl Peer {
     }
 }
 
-/// The other nodes, as this process sees them. It has no clock and sends nothing itself: [`Peers::poll_transmit`] has the greetings to be sent.
+/// The other nodes, as this process sees them. It has no clock and sends nothing itself: [`Peers::poll_transmit`] has the messages to be sent.
 pub struct Peers {
     me: Process,
     key: Key,
@@ -88,7 +88,8 @@ pub struct Peers {
     next_tick: Option<Time>,
     /// After how long a peer that is needed counts as gone.
     silence: Duration,
-    greetings: VecDeque<(NodeId, Vec<u8>)>,
+    /// Greetings and signs of life that are to be sent.
+    messages: VecDeque<(NodeId, Vec<u8>)>,
     affairs: VecDeque<Affair>,
 }
 
@@ -108,7 +109,7 @@ impl Peers {
             needed: BTreeSet::new(),
             next_tick: None,
             silence,
-            greetings: VecDeque::new(),
+            messages: VecDeque::new(),
             affairs: VecDeque::new(),
         })
     }
@@ -191,14 +192,12 @@ impl Peers {
         if self.peers[peer.index()].retired.contains(&greeting.incarnation) {
             return Err(Rejection::Replayed);
         }
-        // Only who has seen this process's incarnation is known to speak now. Everything else can be a recording.
+        // Only who has seen this process's incarnation speaks since it began. Everything else can be a recording of before. It can still be a recording of this session's
+        // beginning, so it shows that there is a session, and not that the peer is still alive.
         let fresh = greeting.echo == self.me.incarnation;
         let known = self.peers[peer.index()].knows(greeting.incarnation);
         if greeting.asks || !fresh {
             self.answer(now, peer, greeting.incarnation, !fresh && !known);
-        }
-        if fresh {
-            self.peers[peer.index()].heard = now;
         }
         let theirs = Process { node: peer, incarnation: greeting.incarnation };
         match self.difference(&greeting.identity) {
@@ -281,7 +280,26 @@ impl Peers {
         state.greeted = Some(now);
         let identity = self.identity.clone();
         let greeting = Greeting { incarnation: self.me.incarnation, echo: incarnation, asks, identity };
-        self.greetings.push_back((peer, greeting.write(&self.key, self.me.node, peer)));
+        self.messages.push_back((peer, greeting.write(&self.key, self.me.node, peer)));
+    }
+
+    /// Gives a sign of life to a peer with which there is a session, and perhaps asks for one.
+    fn give_sign(&mut self, peer: NodeId, asks: bool) {
+        if let Some(session) = &mut self.peers[peer.index()].session {
+            let mut bytes = super::head(Kind::Sign, self.me.node, peer).to_vec();
+            bytes.push(asks.into());
+            let length = bytes.len();
+            bytes.resize(length + SEAL_BYTES, 0);
+            session.seal(&mut bytes, length, 0);
+            self.messages.push_back((peer, bytes));
+        }
+    }
+
+    /// Handles a sign of life that [`Peers::open`] has opened.
+    pub fn handle_sign(&mut self, peer: NodeId, message: &[u8]) {
+        if message == [1] {
+            self.give_sign(peer, false);
+        }
     }
 
     /// When [`Peers::handle_timeout`] must be called next.
@@ -314,7 +332,8 @@ impl Peers {
         if state.session.is_some() {
             state.interval = GREETING_INTERVAL;
             if quiet_for >= self.silence / ASKS_PER_SILENCE && since_greeting >= self.silence / ASKS_PER_SILENCE {
-                self.greet(now, peer, true);
+                state.greeted = Some(now);
+                self.give_sign(peer, true);
             }
         } else if since_greeting >= state.interval.max(GREETING_INTERVAL) {
             state.interval = (state.interval.max(GREETING_INTERVAL) * 2).min(GREETING_INTERVAL_MAX);
@@ -322,9 +341,9 @@ impl Peers {
         }
     }
 
-    /// The next greeting to be sent, oldest first.
+    /// The next greeting or sign of life to be sent, oldest first.
     pub fn poll_transmit(&mut self) -> Option<(NodeId, Vec<u8>)> {
-        self.greetings.pop_front()
+        self.messages.pop_front()
     }
 
     /// The next news, oldest first.
