@@ -39,9 +39,9 @@ impl Failure for Flapping {
         Err(("down", format!("found {}; an outage ends before the next one begins, {} later", self.down.0, self.every.0)))
     }
 
-    fn span(&self) -> Option<Span<'_>> {
+    fn span(&self) -> Option<Span> {
         let right = "the links stay up after they went down at";
-        Some(Span { from: self.from.0, to: self.to.0, right, node: None })
+        Some(Span { from: self.from.0, to: self.to.0, right })
     }
 
     fn place(&self, site: &Site<'_>, faults: &mut Faults) -> Result<(), Wrong> {

@@ -190,7 +190,7 @@ impl<H, S> PortCall<'_, H, S> {
 ///
 /// The driver calls [`dequeue`](Discipline::dequeue) when the port is free and packets are queued, not before
 /// [`ready_at`](Discipline::ready_at), at the time of a [`Dequeue::NotBefore`] or [`Dequeue::ClosedUntil`], and when another port of the
-/// node wakes this one. Its first call is at the time of [`first_service`](Discipline::first_service).
+/// node wakes this one. At the time of each of its [`alarms`](Discipline::alarms), it calls [`handle_alarm`](Discipline::handle_alarm) and serves the port.
 pub trait Discipline<H>: Send {
     /// The state that all ports of a node share, such as a shared buffer or PDQ's flow lists. `()` if ports are independent.
     type Shared: Default + Send;
@@ -218,10 +218,20 @@ pub trait Discipline<H>: Send {
     }
     /// Calls `visit` with each packet that the port holds, in any order. Only samples ask for it, so it costs a run without them nothing.
     fn each_queued(&self, pool: &Pool<H>, visit: &mut dyn FnMut(PacketId));
-    /// When the port wants to be served for the first time, even if no packet has arrived; [`Time::MAX`] if it need not be. The driver asks once,
-    /// before anything happens.
-    fn first_service(&self) -> Time {
-        Time::MAX
+    /// Calls `set` with the times at which something happens at the port that no packet causes. The driver asks once, before anything happens.
+    fn alarms(&self, set: &mut dyn FnMut(Time)) {
+        let _ = set;
+    }
+    /// Handles an alarm, after everything else that happens at this time, whether the link is busy or free. Afterwards the driver serves the port.
+    fn handle_alarm(&mut self, call: &mut PortCall<'_, H, Self::Shared>) {
+        let _ = call;
+    }
+    /// Loses all packets that the port holds, because its link has been cut, and forgets what the neighbour has said. A port that holds packets which
+    /// [`dequeue`](Discipline::dequeue) does not return now drops these, too.
+    fn lose_all(&mut self, call: &mut PortCall<'_, H, Self::Shared>) {
+        while let Dequeue::Packet(id) = self.dequeue(call) {
+            call.drop(id, DropReason::LinkDown);
+        }
     }
     /// The classes that this port does not send now, although it sends others: bit i stands for class i. A NIC takes no packets of these from a [`Nic::Pulled`](crate::Nic::Pulled) endpoint.
     #[inline]

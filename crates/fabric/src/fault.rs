@@ -93,8 +93,8 @@ pub enum Fate {
     Delay(Duration),
     /// A copy of it follows this much later.
     Duplicate(Duration),
-    /// This many copies of it go right before it.
-    Copies(u32),
+    /// This many copies of it go right before it, which itself is held back for this long if that is given.
+    Copies(u32, Option<Duration>),
 }
 
 /// Decides the fate of packets at one port. It is asked twice: when a packet arrives at the port, and when the packet's first bit leaves.
@@ -104,15 +104,18 @@ pub trait Injector<H>: Send {
         let _ = now;
         None
     }
-    /// Whether a link that is down loses what its port holds.
-    fn loses_queue(&self, now: Time) -> bool {
-        let _ = now;
+    /// The times at which the link is cut, so that its port loses what it holds. They never change.
+    fn cuts(&self) -> Vec<Time> {
+        Vec::new()
+    }
+    /// Whether it never does anything, so that the port is as the discipline alone.
+    fn is_idle(&self) -> bool {
         false
     }
     /// Whether this packet passes without any decision, so that it may take the discipline's fast path.
     fn ignores(&self, packet: &Packet<H>) -> bool {
         let _ = packet;
-        false
+        self.is_idle()
     }
     /// The fate of a packet that arrives at the port. The injector may damage the packet.
     fn on_arrival(&mut self, now: Time, packet: &mut Packet<H>) -> Fate;
@@ -139,8 +142,8 @@ impl LinkFaults {
         self.unit() < probability
     }
 
-    /// From when until when the link is cut.
-    fn cuts(&self) -> impl Iterator<Item = (Time, Time)> {
+    /// From when until when the link is down after a cut.
+    fn spans_of_cuts(&self) -> impl Iterator<Item = (Time, Time)> {
         self.faults.iter().filter_map(|aimed| if let Fault::Cut(from, to) = aimed.fault { Some((from, to)) } else { None })
     }
 
@@ -161,12 +164,16 @@ impl<H> Injector<H> for LinkFaults {
             .max()
     }
 
-    fn loses_queue(&self, now: Time) -> bool {
-        self.cuts().any(|(from, to)| from <= now && now < to)
+    fn cuts(&self) -> Vec<Time> {
+        self.spans_of_cuts().map(|(from, _)| from).collect()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.faults.is_empty()
     }
 
     fn on_arrival(&mut self, _: Time, packet: &mut Packet<H>) -> Fate {
-        let mut copies = 0;
+        let (mut copies, mut wait) = (0, None);
         for index in 0..self.faults.len() {
             let AimedFault { fault, aim } = self.faults[index];
             if !aim.hits(packet, self.hosts) {
@@ -176,18 +183,24 @@ impl<H> Injector<H> for LinkFaults {
                 Fault::Loss(p) if self.happens(p) => return Fate::Drop,
                 Fault::Corrupt(p) if self.happens(p) => packet.corrupt = true,
                 Fault::Duplicate(p) if self.happens(p) => copies += 1,
-                Fault::Reorder(p, delay_max) if self.happens(p) => return Fate::Delay(delay_max.scale(self.unit())),
+                Fault::Reorder(p, delay_max) if self.happens(p) => {
+                    wait = Some(wait.unwrap_or(Duration::ZERO) + delay_max.scale(self.unit()));
+                }
                 _ => {}
             }
         }
-        if copies > 0 { Fate::Copies(copies) } else { Fate::Pass }
+        match (copies, wait) {
+            (0, None) => Fate::Pass,
+            (0, Some(wait)) => Fate::Delay(wait),
+            _ => Fate::Copies(copies, wait),
+        }
     }
 
     /// Ports create link frames when they send them, so these do not arrive. A fault damages a link frame, so the next port discards it. What is on the link when it is cut is
     /// damaged, too.
     fn on_departure(&mut self, now: Time, packet: &Packet<H>) -> Fate {
         let arrival = || now + self.rate.transmit_time(packet.size()) + self.delay;
-        if self.cuts().any(|(from, to)| now < to && from < arrival()) {
+        if self.spans_of_cuts().any(|(from, to)| now < to && from < arrival()) {
             return Fate::Drop;
         }
         if packet.dst != NodeId::LINK {
@@ -259,10 +272,14 @@ impl<P, F> Faulty<P, F> {
                 let copy = call.duplicate(id);
                 self.hold(call.now, wait, copy, None);
             }
-            Fate::Copies(copies) => {
+            Fate::Copies(copies, wait) => {
                 for _ in 0..copies {
                     let copy = call.duplicate(id);
                     self.hold(call.now, Duration::ZERO, copy, None);
+                }
+                if let Some(wait) = wait {
+                    self.hold(call.now, wait, id, None);
+                    return false;
                 }
             }
         }
@@ -286,10 +303,13 @@ impl<H: Copy, P: Discipline<H>, F: Injector<H>> Discipline<H> for Faulty<P, F> {
                 let copy = call.duplicate(packet);
                 self.hold(call.now, wait, copy, Some(call.ingress));
             }
-            Fate::Copies(copies) => {
+            Fate::Copies(copies, wait) => {
                 for _ in 0..copies {
                     let copy = call.duplicate(packet);
                     self.inner.enqueue(call, copy);
+                }
+                if let Some(wait) = wait {
+                    return self.hold(call.now, wait, packet, Some(call.ingress));
                 }
             }
         }
@@ -306,11 +326,6 @@ impl<H: Copy, P: Discipline<H>, F: Injector<H>> Discipline<H> for Faulty<P, F> {
 
     fn dequeue(&mut self, call: &mut PortCall<'_, H, P::Shared>) -> Dequeue {
         if let Some(up) = self.injector.down_until(call.now) {
-            if self.injector.loses_queue(call.now) {
-                while let Dequeue::Packet(id) = self.inner.dequeue(call) {
-                    call.drop(id, DropReason::LinkDown);
-                }
-            }
             return Dequeue::ClosedUntil(up);
         }
         while let Some(Reverse((time, _, id, arrived_from))) = self.held.peek().copied()
@@ -335,13 +350,28 @@ impl<H: Copy, P: Discipline<H>, F: Injector<H>> Discipline<H> for Faulty<P, F> {
         }
     }
 
+    /// The wrapped discipline knows nothing of the link. Only a call of `dequeue` tells a NIC that the link is down, and later that it is up again.
     fn ready_at(&self, free_at: Time) -> Time {
-        let held = self.held.peek().map_or(Time::MAX, |Reverse((time, ..))| *time);
-        self.inner.ready_at(free_at).min(held).max(free_at)
+        if self.injector.is_idle() { self.inner.ready_at(free_at) } else { free_at }
     }
 
-    fn first_service(&self) -> Time {
-        self.inner.first_service()
+    fn alarms(&self, set: &mut dyn FnMut(Time)) {
+        self.injector.cuts().into_iter().for_each(&mut *set);
+        self.inner.alarms(set);
+    }
+
+    fn handle_alarm(&mut self, call: &mut PortCall<'_, H, P::Shared>) {
+        if self.injector.cuts().contains(&call.now) {
+            self.lose_all(call);
+        }
+        self.inner.handle_alarm(call);
+    }
+
+    fn lose_all(&mut self, call: &mut PortCall<'_, H, P::Shared>) {
+        while let Some(Reverse((_, _, id, _))) = self.held.pop() {
+            call.drop(id, DropReason::LinkDown);
+        }
+        self.inner.lose_all(call);
     }
 
     fn handle_link_frame(&mut self, call: &mut PortCall<'_, H, P::Shared>, packet: PacketId) {

@@ -199,6 +199,10 @@ impl<H: Wire, O: Observer<H>> LinkLayer<H> for Links<H, O> {
         self.calendar.schedule(at, Kind::Service(link).source(), 0);
     }
 
+    fn schedule_alarm(&mut self, link: LinkId, at: Time) {
+        self.calendar.schedule(at, Kind::Alarm(link).source(), 0);
+    }
+
     #[inline]
     fn arrived(&mut self, link: LinkId, books: &Books, id: PacketId) {
         let packet = &self.pool[id];
@@ -431,6 +435,13 @@ impl<H: Wire, P: Discipline<H>, O: Observer<H>> Plane<H, P, O> {
         let node = line.is_nic.then_some(line.from);
         self.ports.serve_now(link);
         node
+    }
+
+    /// Handles an alarm of a port. Returns the port's node if it is a host.
+    pub fn alarm_event(&mut self, link: LinkId) -> Option<NodeId> {
+        self.ports.alarm(link);
+        let line = self.ports.line(link);
+        line.is_nic.then_some(line.from)
     }
 
     /// Schedules a node's timer event at `wanted`, unless an earlier one is pending. In that case the endpoint is polled again at the

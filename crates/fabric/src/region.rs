@@ -288,6 +288,11 @@ where
                 self.do_not_count(self.place.number > 0);
                 self.plane.reroute(self.reroutes[payload as usize].clone());
             }
+            Kind::Alarm(link) => {
+                if let Some(node) = self.plane.alarm_event(link) {
+                    self.refill_nic(node);
+                }
+            }
             Kind::Arrival(_) | Kind::Service(_) | Kind::Timer(_) => unreachable!("these are handled in the loop"),
         }
     }
@@ -337,7 +342,7 @@ where
             let void = match Kind::of(source) {
                 Kind::Service(link) => self.plane.is_stale_service(link, at),
                 Kind::Timer(node) => self.plane.is_stale_timer(node, at) || self.poll_timeout(node).is_none(),
-                Kind::Arrival(_) | Kind::Outage(_) | Kind::Reroute | Kind::Start | Kind::Follow => false,
+                Kind::Arrival(_) | Kind::Outage(_) | Kind::Reroute | Kind::Alarm(_) | Kind::Start | Kind::Follow => false,
             };
             if !void {
                 break;

@@ -22,12 +22,14 @@ pub(crate) enum Kind {
     Outage(NodeId),
     /// Switches get new routes; the payload is their number.
     Reroute,
+    /// The egress port of a link has an alarm.
+    Alarm(LinkId),
 }
 
 const INDEX_BITS: u32 = CLASS_SHIFT;
 /// The largest number of links, and also of nodes.
 pub(crate) const INDICES_MAX: usize = 1 << INDEX_BITS;
-const _: () = assert!(7 << INDEX_BITS <= SOURCES_MAX, "seven kinds of sources");
+const _: () = assert!(8 << INDEX_BITS <= SOURCES_MAX, "eight kinds of sources");
 
 impl Kind {
     /// The source number of an event of this kind.
@@ -41,6 +43,7 @@ impl Kind {
             Kind::Follow => 4 << INDEX_BITS,
             Kind::Outage(node) => 5 << INDEX_BITS | node.0,
             Kind::Reroute => 6 << INDEX_BITS,
+            Kind::Alarm(link) => 7 << INDEX_BITS | link.0,
         }
     }
 
@@ -60,8 +63,10 @@ impl Kind {
             Kind::Follow
         } else if source < 6 << INDEX_BITS {
             Kind::Outage(NodeId(index))
-        } else {
+        } else if source < 7 << INDEX_BITS {
             Kind::Reroute
+        } else {
+            Kind::Alarm(LinkId(index))
         }
     }
 }
@@ -78,7 +83,8 @@ mod tests {
             .chain(indices().map(NodeId).map(Kind::Timer))
             .chain([Kind::Start, Kind::Follow])
             .chain(indices().map(NodeId).map(Kind::Outage))
-            .chain([Kind::Reroute]);
+            .chain([Kind::Reroute])
+            .chain(indices().map(LinkId).map(Kind::Alarm));
         let mut classes = Vec::new();
         for kind in kinds {
             let source = kind.source();

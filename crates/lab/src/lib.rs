@@ -8,6 +8,7 @@ mod blocking;
 pub mod catalogue;
 pub mod cdf;
 pub mod cdf_file;
+mod changing;
 mod conservation;
 mod dead_links;
 pub mod deployment;

@@ -111,6 +111,7 @@ pub fn judge(plan: Plan, measured: &Measured, progress: &mut Progress<'_>) -> Re
         wall_s: measured.wall_s,
         peak_rss_mb: 0.0,
         gaps: None,
+        before: None,
         wire: setup.wire,
         coflow_workloads: &setup.coflow_workloads,
         jobs: BTreeMap::new(),

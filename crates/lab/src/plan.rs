@@ -48,7 +48,7 @@ pub struct Setup {
     pub faults: Vec<Vec<AimedFault>>,
     /// The links that go down for a while. They are in `faults`, too.
     pub link_outages: Vec<LinkOutage>,
-    /// When switches get new routes because they have noticed that links are down, or up again.
+    /// When switches get new routes because they have noticed that links are down or up again, or when links change their rates.
     pub reroutes: Vec<(Time, Paths)>,
     /// The nodes that go down for a while.
     pub outages: Vec<Outage>,
@@ -120,7 +120,21 @@ impl Setup {
 
     /// Whether nothing goes wrong in the network.
     pub(crate) fn is_calm(&self) -> bool {
-        self.faults.iter().all(Vec::is_empty) && self.outages.is_empty()
+        // Links that are down are in `faults`.
+        let Setup { faults, reroutes, outages, storms, .. } = self;
+        faults.iter().all(Vec::is_empty) && reroutes.is_empty() && outages.is_empty() && storms.is_empty()
+    }
+
+    /// The same setup, in which nothing goes wrong in the network.
+    pub(crate) fn calm(&self) -> Setup {
+        Setup {
+            faults: vec![Vec::new(); self.faults.len()],
+            link_outages: Vec::new(),
+            reroutes: Vec::new(),
+            outages: Vec::new(),
+            storms: Vec::new(),
+            ..self.clone()
+        }
     }
 
     /// What the transport's parameters are checked against.
@@ -145,5 +159,37 @@ impl Setup {
             let below = key.map_or(String::new(), |key| format!(".{key}"));
             ScenarioError::at_key(format!("transport.{}{below}", self.transport.name), message)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::Scenario;
+
+    fn setup(fault: &str) -> Setup {
+        const SCENARIO: &str = "topology = { kind = \"leaf_spine\", racks = 2, hosts_per_rack = 1, spines = 2 }\n\
+             workload = { kind = \"burst\", flows = 1, sizes = { fixed = \"1kB\" } }\nfabric.buffer = \"1MB\"\nfabric.pfc = {}\ntransport.name = \"dctcp\"\n";
+        let scenario = Scenario::load(SCENARIO, "", &[format!("fault=[{fault}]")]).expect("it fits the schema");
+        Plan::new(&scenario.validate().expect("its rules hold")).expect("it can be planned").setup
+    }
+
+    #[test]
+    fn no_kind_of_fault_is_calm() {
+        assert!(setup("").is_calm());
+        for (kind, keys) in [
+            ("loss", "where = \"all\", probability = 0.1"),
+            ("corrupt", "where = \"all\", probability = 0.1"),
+            ("duplicate", "where = \"all\", probability = 0.1"),
+            ("reorder", "where = \"all\", probability = 0.1, delay = \"1us\""),
+            ("link_down", "where = \"l0-s0\", from = \"0s\", to = \"1s\""),
+            ("link_down", "where = \"l0-s0\", from = \"0s\", to = \"1s\", reroute_after = \"0s\""),
+            ("link_rate", "where = \"l0-s0\", rate = \"1Gb/s\", from = \"0s\", to = \"1s\""),
+            ("node_down", "node = \"h0\", from = \"0s\", to = \"1s\""),
+            ("pause_storm", "node = \"h0\", from = \"0s\", to = \"1s\""),
+        ] {
+            let setup = setup(&format!("{{ kind = \"{kind}\", {keys} }}"));
+            assert!(!setup.is_calm() && setup.calm().is_calm(), "{kind}");
+        }
     }
 }

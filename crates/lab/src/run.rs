@@ -43,7 +43,7 @@ pub fn run_plan(plan: Plan, execution: Execution<'_>) -> Result<Outcome, RunErro
     let tasks = Arc::clone(&plan.flows.tasks);
     let Execution { threads, progress, sink } = execution;
     let Simulated { setup, report, recorded, .. } = simulate(plan, Execution { threads, progress, sink })?;
-    let Recorded { pending, gaps, pauses, trace, .. } = recorded;
+    let Recorded { pending, gaps, pauses, trace, before, .. } = recorded;
     pending.map_or(Ok(()), |pending| sink.take(pending)).map_err(RunError::Failed)?;
     let rows = rows(&setup, &report, alone.as_ref(), progress)?;
     let (jobs, steps) = metrics::jobs::of(&tasks, &rows);
@@ -55,6 +55,7 @@ pub fn run_plan(plan: Plan, execution: Execution<'_>) -> Result<Outcome, RunErro
         wall_s: (setup.planned_in + begin.elapsed()).as_secs_f64(),
         peak_rss_mb: memory::peak_rss_mb().unwrap_or(0.0),
         gaps,
+        before,
         wire: setup.wire,
         coflow_workloads: &setup.coflow_workloads,
         jobs,

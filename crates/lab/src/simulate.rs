@@ -2,10 +2,11 @@
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
 
 use flowloom_core::{
-    Assembly, Discipline, Duration, Flow, FlowId, LinkId, Nic, NodeId, PartsOf, Pool, PoolFull, PortSite, Readings, Time,
-    Transport,
+    Assembly, Discipline, Duration, Flow, FlowId, LinkId, Network, Nic, NodeId, PartsOf, Pool, PoolFull, PortSite, Readings,
+    Time, Transport,
 };
 use flowloom_fabric::{Faulty, FlowRecord, PortView, REGIONS_MAX, Report, Sim, Tasks, Windows, crossing_time};
 use flowloom_transports::disciplines::{DataQueue, WatchesData};
@@ -13,11 +14,12 @@ use flowloom_transports::pfc::{OverPfc, PausableTransport, Pfc, Setting};
 #[cfg(not(test))]
 use flowloom_transports::{for_each_credit_transport, for_each_pausable_transport, for_each_transport};
 
+use crate::changing::ChangingNetwork;
 use crate::ideal::{self, Oracle};
 use crate::observe::{Sampler, View};
 use crate::parameters::Config;
 use crate::plan::{Plan, Setup};
-use crate::record::{AtEachHop, Gaps, Pauses, Pending, Recorded, Recording};
+use crate::record::{AtEachHop, Before, Counted, Gaps, Pauses, Pending, Recorded, Recording};
 use crate::sink::{FilePart, Sink};
 use crate::trace::Traced;
 use crate::watchdog::{EVENTS_PER_LOOK, Look, Stall, Watchdog};
@@ -203,9 +205,10 @@ fn simulate_over_pfc<T: PausableTransport, const PULLED: bool>(
 where
     T::Config: Config,
 {
-    let Setup { network, memory, storms, .. } = &plan.setup;
+    let Setup { network, reroutes, memory, storms, .. } = &plan.setup;
     let transport = parameters::<T::Config>(&plan.setup).clone();
-    let mut pauses = Some(Pauses::new(network, pfc.reaction, T::classes(&transport)));
+    let changing = ChangingNetwork::new(network.clone(), reroutes);
+    let mut pauses = Some(Pauses::new(changing, pfc.reaction, T::classes(&transport)));
     let pauses = || pauses.take().expect("pauses are recorded in one region");
     let setting = Setting { transport, pfc, memory: *memory, storms: storms.clone() };
     simulate_network::<OverPfc<T>, _, PULLED>(plan, &setting, pauses, |_, _| {}, |_| None, execution)
@@ -252,6 +255,7 @@ where
     let setup = &plan.setup;
     let is_bare = setup.faults.iter().all(Vec::is_empty) && !setup.metrics.gaps && setup.trace.is_none();
     let assembly = Assembly::of::<T>(config);
+    let counts_from = counts_from(&plan);
     if is_bare {
         let recordings = recordings(&plan, execution.threads, recorder);
         let Plan { setup, flows } = plan;
@@ -260,12 +264,14 @@ where
             port
         };
         let sim = Sim::<PartsOf<T, PULLED>, T::Port, _>::over_regions(&assembly, setup.routed(), flows.own, recordings, wrap);
-        let (sim, stall) = drive(sim.with_tasks(flows.tasks), &setup, execution)?;
-        let queues = sim.ports().map(queue).collect();
-        return conclude(sim, setup, queues, stall);
+        let driven = drive(sim.with_tasks(flows.tasks), &setup, counts_from, execution)?;
+        let queues = driven.sim.ports().map(queue).collect();
+        return conclude(driven, setup, queues);
     }
-    let mut gaps = setup.metrics.gaps.then(|| Gaps::new(&setup.network, &setup.wire, &plan.flows));
-    let mut trace = setup.trace.as_ref().map(|choice| Traced::new(T::NAME, choice, setup.paths.network(), &plan.flows));
+    let changing = |network: &Arc<Network>| ChangingNetwork::new(network.clone(), &setup.reroutes);
+    let mut gaps = setup.metrics.gaps.then(|| Gaps::new(changing(&setup.network), &setup.wire, &plan.flows));
+    let traced = |choice| Traced::new(T::NAME, choice, changing(setup.paths.network()), &plan.flows);
+    let mut trace = setup.trace.as_ref().map(traced);
     let recordings = recordings(&plan, execution.threads, || (recorder(), (gaps.take(), trace.take())));
     let Plan { setup, flows } = plan;
     let wrap: Wrap<'_, T, Faulty<T::Port>> = &|mut port, site| {
@@ -276,18 +282,30 @@ where
     };
     let sim =
         Sim::<PartsOf<T, PULLED>, Faulty<T::Port>, _>::over_regions(&assembly, setup.routed(), flows.own, recordings, wrap);
-    let (sim, stall) = drive(sim.with_tasks(flows.tasks), &setup, execution)?;
-    let queues = sim.ports().map(|port| queue(port.inner())).collect();
-    conclude(sim, setup, queues, stall)
+    let driven = drive(sim.with_tasks(flows.tasks), &setup, counts_from, execution)?;
+    let queues = driven.sim.ports().map(|port| queue(port.inner())).collect();
+    conclude(driven, setup, queues)
 }
 
-/// A simulation that has ended, and why, if it made no progress.
-type Driven<T, P, G> = (Sim<T, P, Recording<G>>, Option<Stall>);
+/// From when on the counters of ports tell about the flows of the results: from the first start of one, if background flows come and go before and after them.
+fn counts_from(plan: &Plan) -> Option<Time> {
+    let is_beside = |flow: &Flow| flow.background && !plan.setup.metrics.background;
+    plan.flows.own.iter().any(is_beside).then(|| plan.flows.first_start()).flatten()
+}
 
-/// Runs a new simulation to its end, or until it makes no progress.
+/// A simulation that has ended.
+struct Driven<T: Transport, P: Discipline<T::Header>, G: AtEachHop<T::Header>> {
+    sim: Sim<T, P, Recording<G>>,
+    before: Option<Before>,
+    /// Why, if it made no progress.
+    stall: Option<Stall>,
+}
+
+/// Runs a new simulation to its end, or until it makes no progress. At `counts_from`, before anything else happens, it notes what ports have counted.
 fn drive<T, P, G>(
     sim: Sim<T, P, Recording<G>>,
     setup: &Setup,
+    counts_from: Option<Time>,
     Execution { progress, sink, .. }: Execution<'_>,
 ) -> Result<Driven<T, P, G>, RunError>
 where
@@ -301,33 +319,47 @@ where
     // With threads, a step takes as long as with one, so that their start does not count.
     let step = EVENTS_PER_LOOK * sim.observers().count() as u64;
     // When the watchdog looks next, at the latest.
-    let mut look_at = Time::MAX;
+    let mut look_at = watchdog.idle_until(sim.next_event());
+    let mut before = counts_from.map(|at| Before { at, ports: Vec::new() });
+    // What happens at an instant comes before a pause there.
+    let just_before = |at: Time| at.as_ps().checked_sub(1).map(Time::from_ps);
+    let mut count_at = counts_from.and_then(just_before).unwrap_or(Time::MAX);
     let stall = loop {
-        sim.pause_at(look_at.min(sampler.next()));
+        sim.pause_at(look_at.min(sampler.next()).min(count_at));
         let going = sim.step(step - sim.vitals().events % step);
         if !going && sim.is_over() {
             let ends_early = sim.vitals().open > 0 && setup.time_limit == Time::LAST;
             break ends_early.then(|| Stall::at_end(sim.vitals().now, sim.has_no_event()));
         }
+        if !going && sim.pause() == count_at {
+            before = counts_from.map(|at| Before { at, ports: counted(&sim, sim.network().links().len(), at) });
+            count_at = Time::MAX;
+        }
         if !going && sim.pause() == sampler.next() {
             sampler.sample(&mut sim).map_err(RunError::Failed)?;
-            if sim.pause() < look_at {
-                continue;
-            }
+        }
+        if !going && sim.pause() < look_at {
+            continue;
         }
         sampler.write(take_files(&mut sim)).map_err(RunError::Failed)?;
         let (done, now, packet_hops) = sim.progress();
         if !progress(done, now, packet_hops) {
             return Err(RunError::Stopped);
         }
-        match watchdog.look(if going { now } else { sim.pause() }, &sim.vitals(), || sim.delivered_bytes()) {
+        let at = if going { now } else { sim.pause() };
+        match watchdog.look(at, &sim.vitals(), sim.next_event(), || sim.delivered_bytes()) {
             Look::GoOn(until) => look_at = until,
             Look::Stop(stall) => break Some(stall),
         }
     };
     sampler.write(take_files(&mut sim)).map_err(RunError::Failed)?;
     sampler.finish(sim.now(), &mut sim).map_err(RunError::Failed)?;
-    Ok((sim, stall))
+    Ok(Driven { sim, before, stall })
+}
+
+/// What each port has counted up to this instant, since when nothing has happened.
+fn counted(view: &dyn View, links: usize, at: Time) -> Vec<Counted> {
+    (0..links as u32).map(|link| view.port(LinkId(link)).counters_at(at).into()).collect()
 }
 
 fn take_files<T, P, G>(sim: &mut Sim<T, P, Recording<G>>) -> Vec<FilePart>
@@ -370,10 +402,9 @@ where
 
 /// The results of a simulation that has ended, with the queues of data at its ports, if they have limits.
 fn conclude<T, P, G>(
-    sim: Sim<T, P, Recording<G>>,
+    Driven { sim, before, stall }: Driven<T, P, G>,
     setup: Setup,
     data_queues: Option<Vec<DataQueue>>,
-    stall: Option<Stall>,
 ) -> Result<Simulated, RunError>
 where
     T: Transport,
@@ -383,7 +414,7 @@ where
     let windows = sim.windows();
     let finished = sim.finish_regions();
     let (report, recordings) = finished.map_err(|violation| RunError::Failed(conservation::explain(&violation, &setup)))?;
-    let recorded = Recorded { data_queues, ..Recording::join::<T::Header>(recordings, report.end) };
+    let recorded = Recorded { data_queues, before, ..Recording::join::<T::Header>(recordings, report.end) };
     match stall {
         Some(stall) => Err(RunError::Failed(stall.explain(&setup, &report, recorded.pauses.as_deref()))),
         None => Ok(Simulated { setup, report, recorded, windows }),

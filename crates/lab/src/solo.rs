@@ -107,18 +107,15 @@ fn one_by_one(examples: &[(Flow, Duration)], patience: u64) -> Option<Vec<Flow>>
 
 /// How long each of the flows took; `None` if one of them was not alone.
 fn alone(setup: &Setup, flows: Vec<Flow>, progress: &mut Progress<'_>) -> Result<Option<Vec<Duration>>, RunError> {
-    let calm = Setup {
-        faults: vec![Vec::new(); setup.faults.len()],
-        link_outages: Vec::new(),
-        outages: Vec::new(),
-        storms: Vec::new(),
+    let unrecorded = Setup {
         time_limit: Time::LAST,
         metrics: Metrics { gaps: false, ..setup.metrics.clone() },
         pending: false,
         observation: Observation::default(),
-        ..setup.clone()
+        trace: None,
+        ..setup.calm()
     };
-    let solo = Plan { setup: calm, flows: flows.into() };
+    let solo = Plan { setup: unrecorded, flows: flows.into() };
     let simulated = simulate(solo, Execution::new(progress, &mut Nowhere)).map_err(|error| match error {
         RunError::Failed(message) => RunError::Failed(format!("metrics.optimum = \"solo\", flows alone: {message}")),
         other => other,

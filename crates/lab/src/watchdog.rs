@@ -3,7 +3,9 @@
 //! Progress is a byte that a receiver reports as new, or a flow that is over: finished or aborted. Background flows do
 //! not count. A run that makes none while flows are open either waits, so that simulated time passes, or handles many
 //! events in little time. Both have a limit. The watchdog looks at the run between steps, so packets cost nothing more;
-//! it looks at fixed counts of events and at fixed simulated instants, so that a scenario always stops at the same event.
+//! it looks at fixed counts of events and at fixed simulated instants, so that a scenario always stops at the same event. With
+//! several threads, a count is reached at the end of a window, and there are as many times as many events between two looks. So where
+//! a run makes too many events without progress, another number of threads can find it some events later.
 
 use flowloom_core::{DropReason, Duration, LinkId, Time};
 use flowloom_fabric::{Fault, FlowRecord, Report, Vitals};
@@ -87,20 +89,26 @@ impl Watchdog {
         }
     }
 
+    /// When it looks next while no flow is open, at the latest: a flow starts no sooner than something happens next.
+    pub fn idle_until(&self, next_event: Option<Time>) -> Time {
+        next_event.map_or(Time::MAX, |next| next + self.patience)
+    }
+
     /// Looks at the run at the instant `at`, up to which all events were handled. `delivered_bytes` is called only if no flow has
     /// finished in a while.
-    pub fn look(&mut self, at: Time, vitals: &Vitals, delivered_bytes: impl FnOnce() -> u64) -> Look {
+    pub fn look(&mut self, at: Time, vitals: &Vitals, next_event: Option<Time>, delivered_bytes: impl FnOnce() -> u64) -> Look {
         let Vitals { events, open, over, background, busy_since, .. } = *vitals;
+        let rest = if open == 0 { self.idle_until(next_event) } else { at + self.patience };
         if over != self.mark.over {
-            return self.set_mark(at, vitals, None);
+            return self.set_mark(at, vitals, None, rest);
         }
         if open == 0 {
             if events - self.mark.events <= WAITING_FACTOR * self.events_max {
-                return Look::GoOn(Time::MAX);
+                return Look::GoOn(rest);
             }
             let delivered_bytes = background.then(delivered_bytes);
             if background && self.mark.delivered_bytes != delivered_bytes {
-                return self.set_mark(at, vitals, delivered_bytes);
+                return self.set_mark(at, vitals, delivered_bytes, rest);
             }
             return self.stop(self.mark.at, at, events - self.mark.events, Kind::Storm);
         }
@@ -116,12 +124,12 @@ impl Watchdog {
         if self.mark.delivered_bytes == Some(delivered_bytes) {
             return self.stop(since, at, events - events_since, kind);
         }
-        self.set_mark(at, vitals, Some(delivered_bytes))
+        self.set_mark(at, vitals, Some(delivered_bytes), rest)
     }
 
-    fn set_mark(&mut self, at: Time, vitals: &Vitals, delivered_bytes: Option<u64>) -> Look {
+    fn set_mark(&mut self, at: Time, vitals: &Vitals, delivered_bytes: Option<u64>, next_look: Time) -> Look {
         self.mark = Mark { at, events: vitals.events, over: vitals.over, delivered_bytes };
-        Look::GoOn(if vitals.open == 0 { Time::MAX } else { at + self.patience })
+        Look::GoOn(next_look)
     }
 
     fn stop(&self, since: Time, at: Time, events: u64, kind: Kind) -> Look {

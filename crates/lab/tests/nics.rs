@@ -379,3 +379,25 @@ fn what_cannot_be_is_refused_with_the_reason() {
         assert!(error.contains(expected), "{index}: {error}");
     }
 }
+
+/// The two NICs of a host go down at once with it, so that neither can go down meanwhile on its own.
+#[test]
+fn a_nic_cannot_go_down_while_its_host_is() {
+    let folder = folder("twice", &[(0.0, "h0", "h1", 1000)], "");
+    let fault = |[first, from, to]: [&str; 3], second: &str| {
+        let down = |node: &str, from: &str, to: &str| {
+            format!("{{ kind = \"node_down\", node = \"{node}\", from = \"{from}\", to = \"{to}\" }}")
+        };
+        let faults = format!("fault=[{}, {}]", down(first, from, to), down(second, "1ms", "2ms"));
+        planned(&folder, TWO_PLANES, &[faults]).map(|plan| plan.setup.outages.len()).map_err(|error| error.to_string())
+    };
+    let both = fault(["h0", "0s", "1ms"], "h0:2").unwrap_err();
+    assert!(
+        both.contains("fault.1.from: found 1ms; h0:2 is down until 1ms already, give one fault for both or a later time"),
+        "{both}"
+    );
+    let both = fault(["h0:2", "1500us", "3ms"], "h0").unwrap_err();
+    assert!(both.contains("fault.0.from: found 1.5ms; h0:2 is down until 2ms already"), "{both}");
+    assert_eq!(fault(["h0", "0s", "999us"], "h0:2"), Ok(3));
+    assert_eq!(fault(["h0:2", "0s", "2ms"], "h1:2"), Ok(2));
+}

@@ -1,8 +1,9 @@
 //! A run that makes no progress is stopped and says why; one that only waits is not.
 
 use flowloom_core::{Duration, Time};
+use flowloom_lab::observe::Nowhere;
 use flowloom_lab::spec::Scenario;
-use flowloom_lab::{Outcome, RunError, catalogue, run};
+use flowloom_lab::{Execution, Outcome, Plan, RunError, catalogue, run, run_plan};
 
 const SCENARIO: &str = r#"
 [topology]
@@ -80,6 +81,22 @@ fn the_stall_limit_can_be_set_and_the_stop_is_always_the_same() {
     assert_eq!(set, diagnosis(&loss("all"), &["run.stall_limit=3s"]));
     let error = diagnosis("", &["run.stall_limit=1ps"]);
     assert!(error.contains("run.stall_limit: found the text \"1ps\", expected a duration from 1us to 1000000s"), "{error}");
+}
+
+/// Timers back off, so that three seconds have few events: far fewer than there are between two looks that go by events.
+#[test]
+fn a_stall_is_found_at_the_same_instant_in_any_number_of_threads() {
+    let racks = "topology={ kind = \"leaf_spine\", racks = 2, hosts_per_rack = 2, spines = 1 }";
+    let overrides = [racks, "run.stall_limit=3s"].map(str::to_owned);
+    let scenario = Scenario::load(&format!("{SCENARIO}{}", loss("all")), "scenario.toml", &overrides).unwrap();
+    let plan = Plan::new(&scenario.validate().unwrap()).unwrap();
+    let in_threads = |threads: usize| {
+        let execution = Execution { threads, progress: &mut |_, _, _| true, sink: &mut Nowhere };
+        run_plan(plan.clone(), execution).map(drop).expect_err("no byte arrives").to_string()
+    };
+    let one = in_threads(1);
+    assert!(one.contains("from 0ps to 3s of simulated time (run.stall_limit)"), "{one}");
+    assert_eq!(in_threads(2), one);
 }
 
 /// Retransmissions every microsecond over a path of a second: no byte can arrive before millions of them.

@@ -135,3 +135,36 @@ fn rates_that_make_no_sense_are_refused() {
         "{never}"
     );
 }
+
+/// Both directions of each link are named, and each is slower once.
+#[test]
+fn both_directions_of_a_link_can_be_named() {
+    let dumbbell = "topology={ kind = \"dumbbell\", hosts_per_side = 2, host_rate = \"10Gb/s\", middle_rate = \"10Gb/s\" }";
+    for (place, slower) in [("all", 10), ("leaf-leaf", 2)] {
+        let slow =
+            format!("fault=[{{ kind = \"link_rate\", where = \"{place}\", rate = \"1Gb/s\", from = \"1us\", to = \"1ms\" }}]");
+        let scenario = scenario(&[dumbbell, &slow]);
+        let plan = Plan::new(&scenario.validate().unwrap()).unwrap_or_else(|error| panic!("{place}: {error}"));
+        let at_1_gbps = plan.setup.reroutes.iter().map(|(_, paths)| {
+            paths.network().links().iter().filter(|link| link.rate == flowloom_core::Rate::from_gbps(1)).count()
+        });
+        assert_eq!(at_1_gbps.collect::<Vec<_>>(), [slower, 0], "{place}");
+    }
+}
+
+/// What a flow takes alone is that of the network without faults: here 200 kB over a link of 10 Gb/s, which carries 1 Gb/s meanwhile.
+#[test]
+fn flows_are_measured_alone_without_the_faults_that_change_paths_and_rates() {
+    let solo = "metrics.optimum=solo";
+    let optima = |fault: &str| -> Vec<_> { outcome(&[solo, fault]).rows.iter().map(|row| row.optimum).collect() };
+    let calm = optima("fault=[]");
+    let slow = "fault=[{ kind = \"link_rate\", where = \"h0-l0\", rate = \"1Gb/s\", from = \"0s\", to = \"1000s\" }]";
+    let down = "fault=[{ kind = \"link_down\", where = \"l0-s1\", from = \"0s\", to = \"1000s\", reroute_after = \"0s\" }]";
+    assert_eq!(optima(slow), calm);
+    assert_eq!(optima(down), calm);
+    let rows = outcome(&[solo, slow]).rows;
+    let from_h0 = rows.iter().filter(|row| row.flow.src.0 == 0 && row.flow.size.get() == 200_000);
+    let slowdowns: Vec<f64> = from_h0.map(|row| row.slowdown().expect("it ends")).collect();
+    // The headers and the delays are the same part of both times, or a smaller one of the longer.
+    assert!(!slowdowns.is_empty() && slowdowns.iter().all(|slowdown| *slowdown > 8.0), "{slowdowns:?}");
+}

@@ -2,8 +2,9 @@
 
 use flowloom_core::{Bytes, Flow, LinkId, NodeId, Time};
 use flowloom_fabric::{Aim, AimedFault, Fault, Outage, PacketKind};
+use flowloom_lab::observe::{InMemory, Samples};
 use flowloom_lab::spec::Scenario;
-use flowloom_lab::{Outcome, Plan, catalogue, run};
+use flowloom_lab::{Execution, Outcome, Plan, catalogue, run, run_plan};
 
 const SCENARIO: &str = r#"
 [topology]
@@ -115,6 +116,57 @@ fn a_run_ends_without_its_background_flows() {
     }
     let solo = go(ACROSS, &["metrics.optimum=solo", "metrics.background=true"]);
     assert_eq!(solo.summary.finished, 60, "a background flow is not measured alone, since it may never end");
+}
+
+/// A background flow fills a link of 10 Gb/s from 0 to the end. The flows of the results begin after 4 ms, and a sampler counts at the same link from then on what the means are made of.
+#[test]
+fn means_over_time_leave_out_what_background_flows_did_before() {
+    let flows: String = (0..30).map(|n| format!("{}e-6,{},6,100000\n", 4000 + 30 * n, 1 + n % 3)).collect();
+    let folder = env!("CARGO_TARGET_TMPDIR");
+    std::fs::write(format!("{folder}/late.csv"), format!("start_s,src,dst,bytes\n{flows}")).unwrap();
+    let text = "topology = { kind = \"leaf_spine\", racks = 2, hosts_per_rack = 4, spines = 1, host_rate = \"10Gb/s\", spine_rate = \"10Gb/s\" }\n\
+         fabric.routing = \"ecmp\"\ntransport.name = \"dctcp\"\n\
+         workload = { kind = \"trace\", file = \"late.csv\", background = [{ src = 0, dst = 5 }] }\n\
+         observe = { links = [\"l0-s0\"], queues = [\"l0-s0\"], period = \"1ms\", from = \"3999999999ps\" }\n";
+    let attempt = |overrides: &[&str], threads: usize| {
+        let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
+        let scenario =
+            Scenario::load(text, &format!("{folder}/scenario.toml"), &overrides).unwrap_or_else(|error| panic!("{error}"));
+        let plan = Plan::new(&scenario.validate().unwrap()).unwrap();
+        let mut tables = InMemory::default();
+        let outcome = run_plan(plan, Execution { threads, progress: &mut |_, _, _| true, sink: &mut tables });
+        (outcome.unwrap_or_else(|error| panic!("{error}")), tables)
+    };
+    let (Outcome { summary, rows, .. }, tables) = attempt(&[], 1);
+    let column = |table: &str, name: &str| -> Vec<f64> {
+        let table = tables.tables.iter().find(|found| found.name == table).expect("it was sampled");
+        match &table.columns.iter().find(|(column, _)| *column == name).expect("it has it").1 {
+            Samples::Counts(counts) => counts.iter().map(|count| *count as f64).collect(),
+            Samples::Numbers(numbers) => numbers.clone(),
+            other => panic!("{other:?}"),
+        }
+    };
+    let span_s = summary.sim_s - 4e-3;
+    let bytes: f64 = column("links", "bytes").iter().sum();
+    let used = summary.utilisation["leaf-spine"];
+    let [mean, max] = [used.mean, used.max].map(Option::unwrap);
+    let sampled = 8.0 * bytes / 10e9 / span_s;
+    assert!((max - sampled).abs() < 1e-6, "{max} and {sampled}");
+    assert!((0.5..=1.0).contains(&max), "{used:?}");
+    let back = 2.0 * mean - max;
+    assert!((0.0..0.1).contains(&back), "only acknowledgements come back: {used:?}");
+    let queued: f64 = column("queues", "mean_bytes").iter().zip(column("queues", "span")).map(|(mean, span)| mean * span).sum();
+    let queue = summary.queue["leaf-spine"];
+    assert!((2.0 * queue.mean_bytes.unwrap() / (queued / span_s) - 1.0).abs() < 0.01, "{queue:?} {}", queued / span_s);
+    // Nothing happens at another time for it, however many threads there are. Nothing is noted where background flows are results, too.
+    let all = attempt(&["metrics.background=true"], 1).0;
+    let others: Vec<_> = all.rows.iter().filter(|row| !row.flow.background).map(|row| (row.flow.id, row.finish)).collect();
+    assert_eq!(rows.iter().map(|row| (row.flow.id, row.finish)).collect::<Vec<_>>(), others);
+    let threaded = attempt(&[], 2).0;
+    assert_eq!(
+        (&threaded.rows, &threaded.summary.utilisation, &threaded.summary.queue),
+        (&rows, &summary.utilisation, &summary.queue)
+    );
 }
 
 #[test]

@@ -27,6 +27,10 @@ pub trait LinkLayer<H> {
     fn transmit(&mut self, link: LinkId, rate: Rate, line: &Self::Line, books: &mut Self::Books, id: PacketId) -> Time;
     /// Makes [`Ports::serve_now`] be called at this time, if [`Ports::is_due`] then.
     fn schedule_service(&mut self, link: LinkId, at: Time);
+    /// Makes [`Ports::alarm`] be called at this time. A driver without faults need not: no port asks for it there.
+    fn schedule_alarm(&mut self, link: LinkId, at: Time) {
+        let _ = (link, at);
+    }
     /// A packet has arrived at a port.
     fn arrived(&mut self, link: LinkId, books: &Self::Books, id: PacketId) {
         let _ = (link, books, id);
@@ -35,7 +39,7 @@ pub trait LinkLayer<H> {
     fn queue_changes(&mut self, books: &mut Self::Books, packets: i32, bytes: i64) {
         let _ = (books, packets, bytes);
     }
-    /// A packet was queued, and what it pushed out has left the queue.
+    /// A packet was queued. What it pushed out has left the queue, and so has the packet itself if it found the port free and empty and left at once.
     fn queued(&mut self, books: &mut Self::Books) {
         let _ = books;
     }
@@ -80,11 +84,7 @@ impl<P, L, B> EgressPort<P, L, B> {
     {
         match choice {
             Dequeue::Packet(id) => {
-                let packet = &link_layer.pool()[id];
-                if packet.dst != NodeId::LINK {
-                    let bytes = i64::from(packet.size_bytes);
-                    self.queue_changes(-1, -bytes, link_layer);
-                }
+                self.leaves_queue(id, link_layer);
                 self.transmit(link, id, link_layer);
             }
             Dequeue::Idle => self.blocked = self.queued_packets > 0,
@@ -120,10 +120,8 @@ impl<P, L, B> EgressPort<P, L, B> {
     where
         K: LinkLayer<H, Line = L, Books = B>,
     {
-        let packet = &link_layer.pool()[id];
-        debug_assert_ne!(packet.dst, K::node(&self.line), "a packet does not return to its own node");
-        let bytes = i64::from(packet.size_bytes);
-        self.queue_changes(-1, -bytes, link_layer);
+        debug_assert_ne!(link_layer.pool()[id].dst, K::node(&self.line), "a packet does not return to its own node");
+        self.leaves_queue(id, link_layer);
         let to = match onward {
             Onward::Port(port) => link_layer.sibling(&self.line, port),
             Onward::Route => link_layer.route(link, &self.line, id),
@@ -137,6 +135,16 @@ impl<P, L, B> EgressPort<P, L, B> {
         if at < self.serve_at {
             self.serve_at = at;
             link_layer.schedule_service(link, at);
+        }
+    }
+
+    /// Takes a packet out of the queue's length. A link frame has never been in it: ports create them when they send them.
+    #[inline(always)]
+    fn leaves_queue<H, K: LinkLayer<H, Line = L, Books = B>>(&mut self, id: PacketId, link_layer: &mut K) {
+        let packet = &link_layer.pool()[id];
+        if packet.dst != NodeId::LINK {
+            let bytes = i64::from(packet.size_bytes);
+            self.queue_changes(-1, -bytes, link_layer);
         }
     }
 
@@ -212,10 +220,25 @@ impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
         self.egress_ports.push(EgressPort { serve_at, queued_packets, number, blocked, line, discipline, rate, books });
     }
 
-    /// Schedules the first service of a port that has one from its creation on. To be called once, before anything else.
+    /// Schedules the alarms of a port. To be called once, before anything else.
     pub fn start(&mut self, link: LinkId) {
-        let first = self.egress_ports[link.index()].discipline.first_service();
-        self.serve_by(link, first);
+        let mut alarms = Vec::new();
+        self.egress_ports[link.index()].discipline.alarms(&mut |at| alarms.push(at));
+        alarms.sort_unstable();
+        alarms.dedup();
+        alarms.into_iter().for_each(|at| self.link_layer.schedule_alarm(link, at));
+    }
+
+    /// Lets a port handle an alarm, and serves it.
+    #[cold]
+    pub fn alarm(&mut self, link: LinkId) {
+        let egress = &mut self.egress_ports[link.index()];
+        egress.discipline.handle_alarm(&mut port_call!(self, egress, PortNumber::LOCAL));
+        if self.effects.any {
+            self.apply_effects(link);
+        }
+        self.serve_or_schedule(link);
+        self.run_errands();
     }
 
     /// The discipline of a port.
@@ -304,6 +327,8 @@ impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
             } else {
                 egress.transmit(link, id, &mut self.link_layer);
             }
+        } else if may_pass {
+            self.enqueue_at_free_link(link, id, ingress);
         } else {
             self.enqueue_and_serve(link, id, ingress);
         }
@@ -337,6 +362,24 @@ impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
         self.apply_effects(link);
         self.link_layer.queued(&mut self.egress_ports[link.index()].books);
         self.serve_or_schedule(link);
+        self.run_errands();
+    }
+
+    /// Queues a packet that found the link free and did not pass. If the queue was empty and the packet leaves at once, it has not waited, and it is as if it had passed.
+    #[inline(never)]
+    fn enqueue_at_free_link(&mut self, link: LinkId, id: PacketId, ingress: PortNumber) {
+        let egress = &mut self.egress_ports[link.index()];
+        if egress.queued_packets > 0 {
+            return self.enqueue_and_serve(link, id, ingress);
+        }
+        let bytes = i64::from(self.link_layer.pool()[id].size_bytes);
+        egress.queue_changes(1, bytes, &mut self.link_layer);
+        egress.discipline.enqueue(&mut port_call!(self, egress, ingress), id);
+        if self.effects.any {
+            self.apply_effects(link);
+        }
+        self.serve_or_schedule(link);
+        self.link_layer.queued(&mut self.egress_ports[link.index()].books);
         self.run_errands();
     }
 
@@ -435,8 +478,7 @@ impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
             errands.push(egress.hand_over(link, id, onward, link_layer));
         }
         for (id, why) in effects.dropped.drain(..) {
-            let bytes = i64::from(link_layer.pool()[id].size_bytes);
-            egress.queue_changes(-1, -bytes, link_layer);
+            egress.leaves_queue(id, link_layer);
             link_layer.drop_packet(link, &mut egress.books, id, why);
         }
         effects.any = false;

@@ -192,6 +192,7 @@ mod ports {
         drops: bool,
         wakes: Option<PortNumber>,
         gives: Option<Onward>,
+        alarms: Vec<Time>,
         queue: Vec<PacketId>,
     }
 
@@ -241,6 +242,16 @@ mod ports {
             Scripted::note(call, "link frame");
             self.act = Act::Fifo;
         }
+        fn alarms(&self, set: &mut dyn FnMut(Time)) {
+            self.alarms.iter().for_each(|at| set(*at));
+        }
+        /// Loses a link frame that it has just created, and what it holds.
+        fn handle_alarm(&mut self, call: &mut PortCall<'_, (), Calls>) {
+            Scripted::note(call, "alarm");
+            let frame = call.pool.insert(packet(0, NodeId::LINK));
+            call.drop(frame, DropReason::LinkDown);
+            self.lose_all(call);
+        }
         fn each_queued(&self, _: &Pool<()>, visit: &mut dyn FnMut(PacketId)) {
             self.queue.iter().for_each(|id| visit(*id));
         }
@@ -254,6 +265,7 @@ mod ports {
         /// Flows sent, with link and time.
         sent: Vec<(u32, u32, Time)>,
         services: Vec<(u32, Time)>,
+        alarms: Vec<(u32, Time)>,
         dropped: Vec<DropReason>,
         marked: u64,
         queued: i32,
@@ -290,6 +302,9 @@ mod ports {
         fn schedule_service(&mut self, link: LinkId, at: Time) {
             self.services.push((link.0, at));
         }
+        fn schedule_alarm(&mut self, link: LinkId, at: Time) {
+            self.alarms.push((link.0, at));
+        }
         fn queue_changes(&mut self, (): &mut (), packets: i32, _: i64) {
             self.queued += packets;
         }
@@ -312,6 +327,7 @@ mod ports {
                 busy_until: [Time::ZERO; 2],
                 sent: Vec::new(),
                 services: Vec::new(),
+                alarms: Vec::new(),
                 dropped: Vec::new(),
                 marked: 0,
                 queued: 0,
@@ -337,7 +353,15 @@ mod ports {
     }
 
     fn fifo() -> Scripted {
-        Scripted { act: Act::Fifo, passes: false, drops: false, wakes: None, gives: None, queue: Vec::new() }
+        Scripted {
+            act: Act::Fifo,
+            passes: false,
+            drops: false,
+            wakes: None,
+            gives: None,
+            alarms: Vec::new(),
+            queue: Vec::new(),
+        }
     }
 
     #[test]
@@ -421,6 +445,29 @@ mod ports {
         assert!(!node.0.wants_packet(LinkId(0)), "the link is busy");
         node.0.link_layer.now = Time::from_ps(1100);
         assert!(node.0.wants_packet(LinkId(0)));
+    }
+
+    /// Each time is scheduled once. The port is busy at its alarm and loses two packets, and a link frame that was in no queue. It is served when the link is free, and
+    /// a port that is free at once.
+    #[test]
+    fn an_alarm_comes_whether_the_link_is_busy_or_free() {
+        let mut node = Node::new([Scripted { alarms: vec![LATER, NOW, LATER], ..fifo() }, fifo()]);
+        assert_eq!(node.0.link_layer.alarms, [(0, NOW), (0, LATER)]);
+        for flow in 1..=3 {
+            node.arrive(flow, 0, 1);
+        }
+        node.calls();
+        node.0.alarm(LinkId(0));
+        assert_eq!(
+            node.calls(),
+            "alarm at 0 from local, dequeue at 0 from local, dequeue at 0 from local, dequeue at 0 from local"
+        );
+        assert_eq!((node.0.link_layer.dropped.as_slice(), node.0.link_layer.queued), (&[DropReason::LinkDown; 3][..], 0));
+        assert!(node.0.link_layer.pool.is_empty());
+        assert_eq!(node.0.link_layer.services, [(0, Time::from_ps(1100))]);
+        node.0.link_layer.now = LATER;
+        node.0.alarm(LinkId(0));
+        assert!(node.calls().ends_with("dequeue at 0 from local, dequeue at 0 from local"), "one to lose, one to send");
     }
 
     /// A port that waits still takes packets, which may go first; a closed one does not.

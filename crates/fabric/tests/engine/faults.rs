@@ -2,12 +2,15 @@
 
 use std::collections::HashMap;
 
-use flowloom_core::{DropReason, Duration, Event, Flow, FlowId, LinkId, Memory, NodeId, Packet, Time, topology};
+use flowloom_core::{
+    Bytes, DropReason, Duration, Event, Flow, FlowId, LinkId, Memory, NodeId, Packet, PortSite, Time, topology,
+};
 use flowloom_fabric::{Aim, AimedFault, Fault, Observer, PacketKind, Routing, SimSetup};
+use flowloom_transports::disciplines::{Buffer, CreditDrop, CreditLayout, CreditPort, Limit, StrictPriority};
 use proptest::prelude::*;
 
-use crate::common::blast::{Blast, Header, Kind, Plain};
-use crate::common::networks::{CUT, Dice, HOP_DELAY, STORE, flow, gbps, in_order, ns, setup, watch_aimed, watch_faulty};
+use crate::common::blast::{Blast, Header, Kind, Plain, Scheme};
+use crate::common::networks::{CUT, Dice, HOP_DELAY, STORE, flow, gbps, in_order, ns, run, setup, watch_aimed, watch_faulty};
 use crate::common::watch::Log;
 
 /// The middle link of a dumbbell, from left to right.
@@ -145,18 +148,192 @@ fn queued_packets_wait_for_the_link() {
     assert_eq!(report.ports[MIDDLE as usize].drops(), 2 * 25);
 }
 
+/// The transport with ports of strict priorities, which ask for no service while they are empty.
+enum Ranked {}
+
+impl Scheme for Ranked {
+    type Config = ();
+    type Extra = ();
+    type Port = StrictPriority;
+    fn port((): &(), site: &PortSite<'_>) -> StrictPriority {
+        StrictPriority::new(8, Buffer::Shared(site.memory.bytes()))
+    }
+}
+
+/// The transport with ports that limit the packets of class 1. A packet of 41 B, the smallest with payload, leaves at once, and the next one 100 µs later.
+enum Credited {}
+
+impl Scheme for Credited {
+    type Config = ();
+    type Extra = ();
+    type Port = CreditPort;
+    fn port((): &(), site: &PortSite<'_>) -> CreditPort {
+        let layout = CreditLayout {
+            credit_queues: 1,
+            credit_limit: Limit::NONE,
+            credit_drop: CreditDrop::Newest,
+            seed: site.seed,
+            lifetime: None,
+            burst: Bytes::new(41),
+            // 40 of 121,952 B are 3.28 Mb/s at 10 Gb/s.
+            slot: Bytes::new(121_952),
+            data: &[Limit::NONE],
+            memory: site.memory.bytes(),
+        };
+        CreditPort::new(&layout, gbps(10), &site.wire)
+    }
+}
+
+fn of_class(class: u16, flow: Flow) -> Flow {
+    Flow { tenant: class, ..flow }
+}
+
 /// A NIC whose link is down takes no packets from its endpoint. Of 100 packets it loses only the first, and sends the others when the
 /// link is up.
-#[test]
-fn an_endpoint_keeps_its_packets_while_its_own_link_is_down() {
+fn keeps_its_packets<S: Scheme<Config = (), Extra = ()>>() {
     let setup = dumbbell();
     let nic = setup.network.ports(NodeId(0))[0];
     let faults = |link| if LinkId(link) == nic { vec![Fault::Down(ns(0), ns(50_000))] } else { Vec::new() };
     let flows = vec![flow(0, 0, 2, 146_000, ns(1000))];
-    let (report, log) = watch_faulty::<Blast<Plain>, Log<_>>(&(), setup, flows, Log::default(), faults);
+    let (report, log) = watch_faulty::<Blast<S>, Log<_>>(&(), setup, flows, Log::default(), faults);
     assert_eq!(report.ports[nic.index()].drops(), 1);
     let sent: Vec<Time> = log.on(nic).map(|(time, _)| time).collect();
     assert_eq!((sent.len(), sent[0], sent[98]), (99, ns(50_000), ns(50_000 + 98 * 1200)));
+}
+
+#[test]
+fn an_endpoint_keeps_its_packets_while_its_own_link_is_down() {
+    keeps_its_packets::<Plain>();
+    keeps_its_packets::<Ranked>();
+    keeps_its_packets::<Credited>();
+}
+
+/// The second of two packets of class 1 may leave 100 µs after the first, and does when the packet on the link has, at 100.4 µs. This keeps the endpoint neither from learning that the link is down, nor that it is up again.
+#[test]
+fn an_endpoint_keeps_its_packets_also_where_another_packet_waits_for_its_time() {
+    let setup = dumbbell();
+    let nic = setup.network.ports(NodeId(0))[0];
+    let faults = |link| if LinkId(link) == nic { vec![Fault::Down(ns(10_000), ns(50_000))] } else { Vec::new() };
+    let limited = |id| of_class(1, flow(id, 0, 2, 1, Time::ZERO));
+    let flows = vec![limited(0), limited(1), of_class(2, flow(2, 0, 2, 146_000, ns(11_000)))];
+    let (report, log) = watch_faulty::<Blast<Credited>, Log<_>>(&(), setup, flows, Log::default(), faults);
+    assert_eq!(report.ports[nic.index()].drops(), 1);
+    let of = |flow| log.on(nic).filter(move |(_, packet)| packet.flow == FlowId(flow)).map(|(time, _)| time);
+    assert_eq!([of(0).next(), of(1).next()], [Some(Time::ZERO), Some(ns(100_400))]);
+    assert_eq!((of(2).count(), of(2).next()), (99, Some(ns(50_000))));
+}
+
+/// Every packet has a copy, and the two take 2.4 µs. At 20 µs, when the link is cut, the copy of packet 9 is on it, and packet 9 waits in the NIC. Both are lost. The other 91 packets and their
+/// copies leave one after the other when the link is up.
+#[test]
+fn a_nic_goes_on_after_a_cut_that_emptied_it() {
+    let setup = dumbbell();
+    let nic = setup.network.ports(NodeId(0))[0];
+    let own = vec![Fault::Duplicate(1.0), Fault::Cut(ns(20_000), ns(50_000))];
+    let faults = |link| if LinkId(link) == nic { own.clone() } else { Vec::new() };
+    let flows = vec![flow(0, 0, 2, 146_000, Time::ZERO)];
+    let (report, log) = watch_faulty::<Blast<Ranked>, Log<_>>(&(), setup, flows, Log::default(), faults);
+    assert_eq!(report.ports[nic.index()].dropped_packets[DropReason::LinkDown as usize], 1);
+    let after: Vec<Time> = log.on(nic).map(|(time, _)| time).filter(|time| *time >= ns(20_000)).collect();
+    assert_eq!((after.len(), after[0], after[181]), (182, ns(50_000), ns(50_000 + 181 * 1200)));
+}
+
+/// Each fault of a link has its own probability, in whatever order they are.
+#[test]
+fn a_packet_that_is_held_back_meets_the_other_faults_too() {
+    let hold = Fault::Reorder(1.0, Duration::from_us(5));
+    let both = |faults: [Fault; 2]| {
+        let flows = vec![flow(0, 0, 2, 1460 * 20_000, Time::ZERO)];
+        let faults = |link| if link == MIDDLE { faults.to_vec() } else { Vec::new() };
+        watch_faulty::<Blast<Plain>, ()>(&(), dumbbell(), flows, (), faults).0
+    };
+    let in_either_order = |other| [[hold, other], [other, hold]].map(both);
+    for report in in_either_order(Fault::Loss(0.1)) {
+        let lost = report.ports[MIDDLE as usize].dropped_packets[DropReason::Lost as usize];
+        assert!(is_share(lost, 20_000, 0.1), "{lost}");
+    }
+    for report in in_either_order(Fault::Duplicate(0.1)) {
+        let copies = report.records[0].duplicated_bytes / 1460;
+        assert!(is_share(copies, 20_000, 0.1), "{copies}");
+    }
+    for report in in_either_order(Fault::Corrupt(0.1)) {
+        let last = report.network.ports(NodeId(2))[0].reverse();
+        let discarded = report.ports[last.index()].dropped_packets[DropReason::Corrupted as usize];
+        assert!(is_share(discarded, 20_000, 0.1), "{discarded}");
+    }
+}
+
+/// As in `queued_packets_wait_for_the_link`, one packet is sent every 1.2 µs from 1.4 µs on, and as many wait. Packet 16 is on the link from 19.4 to 20.6 µs, packet 15 has arrived at 19.6 µs. A cut of 100 ns after that loses
+/// it and the 16 that wait. The next two come at 20.6 µs.
+#[test]
+fn a_cut_that_is_shorter_than_a_packet_loses_the_queue() {
+    let flows = vec![flow(0, 0, 2, 146_000, Time::ZERO), flow(1, 1, 3, 146_000, Time::ZERO)];
+    let faults = |link| if link == MIDDLE { vec![Fault::Cut(ns(19_700), ns(19_800))] } else { Vec::new() };
+    let (report, log) = watch_faulty::<Blast<Plain>, Log<_>>(&(), dumbbell(), flows, Log::default(), faults);
+    let dropped: Vec<_> = log.dropped.iter().map(|(at, _, _, why)| (*at, *why)).collect();
+    assert_eq!(dropped[..16], [(ns(19_700), DropReason::LinkDown); 16]);
+    assert_eq!((dropped.len(), dropped[16].1), (17, DropReason::Corrupted));
+    let next = log.on(LinkId(MIDDLE)).nth(16).map(|(time, packet)| (time, packet.offset.get() / 1460));
+    assert_eq!(next, Some((ns(20_600), 16)));
+    assert_eq!(report.records.iter().map(|record| record.arrived_bytes).sum::<u64>(), 1460 * (200 - 17));
+}
+
+/// Packet k (from 1) comes to the middle link at 1.2 k + 0.2 µs and is held back there. Those that have come when it is cut at 10 µs are lost if they have not left.
+#[test]
+fn a_cut_loses_packets_that_are_held_back() {
+    let flows = vec![flow(0, 0, 2, 146_000, Time::ZERO)];
+    let own = vec![Fault::Reorder(1.0, Duration::from_us(100)), Fault::Cut(ns(10_000), ns(20_000))];
+    let faults = |link| if link == MIDDLE { own.clone() } else { Vec::new() };
+    let (_, log) = watch_faulty::<Blast<Plain>, Log<_>>(&(), dumbbell(), flows, Log::default(), faults);
+    let number = |packet: &Packet<_>| packet.offset.get() / 1460 + 1;
+    let mut late: Vec<u64> =
+        log.on(LinkId(MIDDLE)).filter(|(at, _)| *at > ns(10_000)).map(|(_, packet)| number(packet)).collect();
+    late.sort_unstable();
+    assert_eq!(late, (17..=100).collect::<Vec<_>>());
+    let held = log.dropped.iter().filter(|(at, _, packet, _)| *at == ns(10_000) && number(packet) <= 8).count();
+    assert!(held >= 4, "{held} were held back");
+}
+
+/// The second packet of class 1 would leave at 100 µs.
+#[test]
+fn a_cut_loses_packets_that_wait_for_their_time() {
+    let setup = dumbbell();
+    let nic = setup.network.ports(NodeId(0))[0];
+    let faults = |link| if LinkId(link) == nic { vec![Fault::Cut(ns(10_000), ns(20_000))] } else { Vec::new() };
+    let flows = [0, 0, 200_000].into_iter().zip(0..).map(|(at, id)| of_class(1, flow(id, 0, 2, 1, ns(at)))).collect();
+    let (_, log) = watch_faulty::<Blast<Credited>, Log<_>>(&(), setup, flows, Log::default(), faults);
+    assert_eq!(log.dropped.iter().map(|(at, _, _, why)| (*at, *why)).collect::<Vec<_>>(), [(ns(10_000), DropReason::LinkDown)]);
+    assert_eq!(log.on(nic).map(|(time, _)| time).collect::<Vec<_>>(), [Time::ZERO, ns(200_000)]);
+}
+
+/// The packets of one flow never wait, so no queue has a peak, and those of several flows do. The wrapper around ports changes nothing of this, whether it has no fault or one that strikes
+/// nobody.
+#[test]
+fn the_wrapper_without_effect_changes_no_counter() {
+    type Counters = (u64, u64, u128, u128);
+    fn counters<S: Scheme<Config = (), Extra = ()>>(flows: &[Flow]) -> [Vec<Counters>; 3] {
+        let of_port =
+            |port: &flowloom_fabric::PortCounters| (port.packets(), port.peak_bytes, port.byte_time, port.packet_time);
+        let of = |report: flowloom_fabric::Report| report.ports.iter().map(of_port).collect();
+        let faulty = |fault: Option<Fault>| {
+            let faults = |_| fault.into_iter().collect();
+            of(watch_faulty::<Blast<S>, ()>(&(), dumbbell(), flows.to_vec(), (), faults).0)
+        };
+        [of(run::<Blast<S>>(&(), dumbbell(), flows.to_vec())), faulty(None), faulty(Some(Fault::Loss(0.0)))]
+    }
+    fn agree<S: Scheme<Config = (), Extra = ()>>() {
+        let alone = [of_class(2, flow(0, 0, 2, 14_600, Time::ZERO))];
+        let together: Vec<Flow> = (0..8)
+            .map(|id| of_class(1 + id as u16 % 2, flow(id, id % 2, 2 + id % 2, 14_600, ns(300 * u64::from(id)))))
+            .collect();
+        for flows in [&alone[..], &together] {
+            let [bare, wrapped, struck] = counters::<S>(flows);
+            assert_eq!((&bare, &bare), (&wrapped, &struck));
+            assert_eq!(bare.iter().any(|(_, peak, ..)| *peak > 0), flows.len() > 1);
+        }
+    }
+    agree::<Plain>();
+    agree::<Ranked>();
 }
 
 /// Payload bytes of each flow, counted by an observer: injected, arrived, dropped, and reported by the receiver.
@@ -199,7 +376,7 @@ proptest! {
             flow(0, src, (src + 1 + dice.below(11) as u32) % 12, size, ns(at))
         }).collect());
         let setup = SimSetup {
-            memory: Memory::PerPort(flowloom_core::Bytes::new(buffer)),
+            memory: Memory::PerPort(Bytes::new(buffer)),
             routing: Routing::SprayRandom,
             seed,
             time_limit: ns(limit_us * 1000),

@@ -182,6 +182,26 @@ fn outages_are_the_same_however_the_run_is_divided() {
     }
 }
 
+/// A watchdog looks between steps. So a step must not end where a measurement of time has made the run change between threads and turns, the first of which comes after
+/// 100,000 events.
+#[test]
+fn a_step_ends_with_the_window_in_which_its_events_are_reached() {
+    let network = topology::fat_tree(4, gbps(10), HOP_DELAY, CUT);
+    let flows = in_order((0..16).map(|host| flow(0, host, (host + 5) % 16, 3_000_000, ns(0))).collect());
+    let after_a_step = |budget: u64| {
+        let routed = setup(network.clone()).routed(Blast::<Plain>::placement(&()));
+        let mut sim = Sim::<Blast<Plain>>::over_regions(&(), routed, flows.clone(), vec![(); 2], |port, _| port);
+        assert!(sim.step(budget), "the flows have more than {budget} events");
+        (sim.vitals().events, sim.now())
+    };
+    for budget in [50_000, 150_000, 200_000] {
+        let (events, now) = after_a_step(budget);
+        // A window is shorter than a link's delay, in which a link of 10 Gb/s carries a few packets.
+        assert!((budget..budget + 1000).contains(&events), "{events} events in a step of {budget}");
+        assert_eq!(after_a_step(budget), (events, now));
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(40) })]
 

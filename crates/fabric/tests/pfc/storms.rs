@@ -103,7 +103,7 @@ fn lost_pause_frames_break_nothing_but_flows() {
     assert!(overflows > 0 && stuck > 0, "both happened: {overflows}, {stuck}");
 }
 
-/// Data packets are lost, damaged, copied and held back on every link, and links go down; faults do not affect pause frames. If an account leaked or a
+/// Data packets are lost, damaged, copied and held back on every link, and links go down or are cut; these faults do not affect pause frames. If an account leaked or a
 /// wake-up was lost, a link would stay stopped and its flows would not end.
 #[test]
 fn flows_survive_every_fault_that_spares_pause_frames() {
@@ -120,18 +120,78 @@ fn flows_survive_every_fault_that_spares_pause_frames() {
             flow(0, src as u32, dst as u32, size, Time::ZERO + Duration::from_ns(dice.below(300_000)))
         });
         let flows = in_order(flows.collect());
-        let down = Fault::Down(Time::ZERO + Duration::from_us(100), Time::ZERO + Duration::from_us(400));
-        let faults = |link: u32| random.into_iter().map(data).chain(link.is_multiple_of(7).then(|| down.into())).collect();
+        let (from, to) = (Time::ZERO + Duration::from_us(100), Time::ZERO + Duration::from_us(400));
+        let cable = |link: u32| match (link / 2) % 7 {
+            0 => Some(Fault::Down(from, to).into()),
+            3 => Some(Fault::Cut(from, to).into()),
+            _ => None,
+        };
+        let faults = |link: u32| random.into_iter().map(data).chain(cable(link)).collect();
         let setting = Setting { transport: tcp::Config::default(), memory, ..Setting::default() };
         let setup = SimSetup { memory, seed, ..setup(network.clone()) };
         let (report, ()) = watch_aimed::<OverPfc<Dctcp>, ()>(&setting, setup, flows, (), faults);
         assert!(report.records.iter().all(|record| record.acknowledged < Time::MAX), "{seed}");
         let struck = |why: DropReason| report.ports.iter().map(|port| port.dropped_packets[why as usize]).sum::<u64>();
+        counts_no_queue_below_empty(&report);
         assert!(
             struck(DropReason::Lost) > 0 && struck(DropReason::Corrupted) > 0 && struck(DropReason::LinkDown) > 0,
             "{seed}"
         );
     }
+}
+
+/// Faults that cut a link from `from` to `to` in both directions, as a broken cable does.
+fn cut(link: LinkId, from: Time, to: Time) -> impl Fn(u32) -> Vec<AimedFault> + Sync {
+    move |other| if other / 2 == link.0 / 2 { vec![Fault::Cut(from, to).into()] } else { Vec::new() }
+}
+
+/// No queue is counted below empty, or its length would be more than the sum of all that was sent.
+fn counts_no_queue_below_empty(report: &Report) {
+    for port in &report.ports {
+        assert!(port.peak_bytes < 1 << 30 && port.packet_time < 1 << 80 && port.byte_time < 1 << 80, "{port:?}");
+    }
+}
+
+/// Three hosts send to host 3, so the switch stops each of them nearly all of the time. When the link of host 0 is cut, the switch soon holds nothing of this host any more and orders a frame that lets it go on. The frame
+/// waits until the link is up. A port that comes up is not paused either, so flow 0 ends.
+#[test]
+fn a_link_that_was_cut_while_it_was_stopped_goes_on() {
+    let memory = Memory::PerPort(Bytes::new(9_000));
+    let flows: Vec<Flow> = (0..3).map(|host| flow(host, host, 3, 300_000, Time::ZERO)).collect();
+    let setting = Setting { transport: tcp::Config::default(), memory, ..Setting::default() };
+    for seed in 0..20 {
+        let network = topology::single_switch(4, gbps(10), HOP_DELAY, STORE);
+        let nic = network.ports(NodeId(0))[0];
+        let setup = SimSetup { memory, seed, time_limit: Time::from_ps(20_000_000_000_000), ..setup(network) };
+        let from = ns(100_000 + 700 * seed);
+        let faults = cut(nic, from, from + Duration::from_us(100));
+        let (report, log) = watch_aimed::<OverPfc<Dctcp>, Log<_>>(&setting, setup, flows.clone(), Log::default(), faults);
+        assert_eq!(ended(&report), [true; 3], "{seed}");
+        counts_no_queue_below_empty(&report);
+        let frames = log.on(nic.reverse()).filter(|(_, packet)| stopped_by(packet).is_some());
+        assert!(frames.filter(|(at, _)| *at < from).count() > 0, "{seed}: the link was stopped before");
+    }
+}
+
+/// As in `frames_leave_when_they_are_due`, packets from 8 on find their port paused. When the link of host 1 is cut at 20 us, the packets 8 to 15 wait there and are lost.
+#[test]
+fn a_cut_loses_packets_of_a_class_that_is_paused() {
+    let memory = Memory::PerPort(Bytes::new(100_000));
+    let setup = SimSetup { memory, ..setup(topology::single_switch(2, gbps(10), HOP_DELAY, STORE)) };
+    let storms = vec![storm(1, ns(10_000), ns(200_000), Duration::from_us(4))];
+    let setting = Setting { storms, ..setting(Pfc::default(), memory) };
+    let flows = vec![flow(0, 0, 1, 100 * 1460, Time::ZERO)];
+    let link = LinkId(2);
+    let faults = cut(link, ns(20_000), ns(40_000));
+    let (report, log) = watch_aimed::<Greedy, Log<_>>(&setting, setup, flows, Log::default(), faults);
+    let lost = log.dropped.iter().filter(|(at, at_link, ..)| *at == ns(20_000) && *at_link == link.reverse());
+    let lost: Vec<_> = lost.map(|(_, _, packet, why)| (packet.offset.get() / 1460, *why)).collect();
+    assert_eq!(lost, (8..16).map(|number| (number, DropReason::LinkDown)).collect::<Vec<_>>());
+    // The storm goes on when the link is up: its next frame leaves at once and is obeyed 881.6 ns later, before the next packet comes at 41 us.
+    let frame = log.on(link).find(|(at, packet)| *at >= ns(20_000) && stopped_by(packet).is_some()).map(|(at, _)| at);
+    assert_eq!(frame, Some(ns(40_000)));
+    assert_eq!(log.on(link.reverse()).filter(|(at, _)| *at >= ns(40_000) && *at < ns(200_000)).count(), 0);
+    counts_no_queue_below_empty(&report);
 }
 
 /// Hosts and switches pause their neighbours at random, also while others do and while data is lost. Everything ends.

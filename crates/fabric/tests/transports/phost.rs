@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use flowloom_core::{Bytes, Duration, Flow, FlowId, Memory, Network, NodeId, Packet, Time, WireProfile, topology};
-use flowloom_fabric::{PortCounters, Report, SimSetup};
+use flowloom_fabric::{Fault, PortCounters, Report, SimSetup};
 use flowloom_transports::phost::{Config, FreeTokenRule, Header, PHost, Policy};
 
-use crate::common::networks::{CUT, HOP_DELAY, STORE, apart, flow, gbps, ns, pairs, poisson, run, setup, shapes, watch};
+use crate::common::networks::{
+    CUT, HOP_DELAY, STORE, apart, flow, gbps, ns, pairs, poisson, run, setup, shapes, watch, watch_faulty,
+};
 use crate::common::tandem::{self, Tandem};
 use crate::common::watch::Log;
 
@@ -276,4 +278,18 @@ fn a_loaded_fabric_loses_little_and_no_flow_is_faster_than_alone() {
     }
     assert!(retransmissions * 100 < data_packets, "{retransmissions} of {data_packets}");
     assert!(lost * 1000 < data_packets, "{lost} of {data_packets}");
+}
+
+/// The NIC learns from the request that its link is down, and takes nothing more from the endpoint, whose free tokens expire. It goes on at the instant at which the link is up.
+#[test]
+fn a_link_that_is_down_at_the_start_loses_the_request_only() {
+    let network = topology::single_switch(2, gbps(10), HOP_DELAY, STORE);
+    let nic = network.ports(NodeId(0))[0];
+    let faults =
+        |link| if link == nic.0 || link == nic.reverse().0 { vec![Fault::Down(Time::ZERO, ns(50_000))] } else { Vec::new() };
+    let flows = vec![flow(0, 0, 1, 8 * 1460, ns(1000))];
+    let (report, log) = watch_faulty::<PHost, Log<Header>>(&Config::default(), setup(network), flows, Log::default(), faults);
+    assert_eq!(report.ports[nic.index()].drops(), 1);
+    assert_eq!(log.on(nic).next().map(|(at, _)| at), Some(ns(50_000)));
+    assert!(report.records[0].acknowledged < Time::MAX);
 }

@@ -1,12 +1,12 @@
 //! `kind = "link_down"`: links that are down for a while.
 
-use flowloom_core::{Duration, LinkId, Time};
+use flowloom_core::{Duration, Time};
 use flowloom_fabric::Fault;
 use flowloom_transports::quantity::Quantity;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Failure, Faults, LinkOutage, Noticed, Site, Span, Wrong};
+use super::{Failure, Faults, LinkOutage, Noticed, Site, Span, Wrong, both_directions};
 use crate::places::links_at;
 
 /// Links are down for a while, in both directions.
@@ -38,18 +38,16 @@ impl LinkDown {
 }
 
 impl Failure for LinkDown {
-    fn span(&self) -> Option<Span<'_>> {
+    fn span(&self) -> Option<Span> {
         let right = "the link comes up after it went down at";
-        Some(Span { from: self.from.0, to: self.to.0, right, node: None })
+        Some(Span { from: self.from.0, to: self.to.0, right })
     }
 
     fn place(&self, site: &Site<'_>, faults: &mut Faults) -> Result<(), Wrong> {
         let named = links_at(&self.place, site.network).map_err(|message| ("where", message))?;
         let (from, to) = (Time::ZERO + self.from.0, Time::ZERO + self.to.0);
         // A broken cable affects both directions.
-        let mut links = [&named[..], &named.iter().map(|link| link.reverse()).collect::<Vec<LinkId>>()].concat();
-        links.sort_unstable();
-        links.dedup();
+        let links = both_directions(&named);
         let Some([known_from, known_to]) = self.known() else {
             faults.strike(&links, Fault::Down(from, to).into());
             faults.link_outages.push(LinkOutage { fault: site.index, links: named, from, to });

@@ -5,7 +5,7 @@ use flowloom_transports::quantity::Quantity;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Failure, Faults, Site, Slowed, Span, Wrong};
+use super::{Failure, Faults, Site, Slowed, Span, Wrong, both_directions};
 use crate::places::links_at;
 
 /// Links are slower for a while, in both directions, as after a negotiation that went wrong. Nobody is told: hosts and switches go on as if links had their own rates. A packet that is
@@ -29,9 +29,9 @@ pub struct LinkRate {
 }
 
 impl Failure for LinkRate {
-    fn span(&self) -> Option<Span<'_>> {
+    fn span(&self) -> Option<Span> {
         let right = "the link has its own rate again after it became slower at";
-        Some(Span { from: self.from.0, to: self.to.0, right, node: None })
+        Some(Span { from: self.from.0, to: self.to.0, right })
     }
 
     fn place(&self, site: &Site<'_>, faults: &mut Faults) -> Result<(), Wrong> {
@@ -40,7 +40,7 @@ impl Failure for LinkRate {
             return Err(("rate", message));
         }
         let named = links_at(&self.place, site.network).map_err(|message| ("where", message))?;
-        for link in named.into_iter().flat_map(|link| [link, link.reverse()]) {
+        for link in both_directions(&named) {
             let own = site.network.link(link).rate;
             if self.rate.0 >= own {
                 let name = site.network.link_name(link);

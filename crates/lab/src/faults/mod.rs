@@ -14,7 +14,7 @@ mod reorder;
 use std::sync::Arc;
 
 use flowloom_core::{Duration, LinkId, Network, NodeId, Paths, Placement, Rate, Time};
-use flowloom_fabric::{AimedFault, Fault, Outage};
+use flowloom_fabric::{AimedFault, CONTROL_HOST, Fault, Outage};
 use flowloom_transports::pfc::Storm;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -35,7 +35,7 @@ trait Failure {
     }
 
     /// How long it lasts, if it begins and ends.
-    fn span(&self) -> Option<Span<'_>> {
+    fn span(&self) -> Option<Span> {
         None
     }
 
@@ -50,13 +50,11 @@ trait Failure {
 type Wrong = (&'static str, String);
 
 /// From when until when a fault lasts.
-struct Span<'a> {
+struct Span {
     from: Duration,
     to: Duration,
     /// What the error says of the two instants if the second is not the later one.
     right: &'static str,
-    /// The node that it concerns, and what that does meanwhile. A node cannot do this twice at once.
-    node: Option<(&'a str, &'static str)>,
 }
 
 /// Where faults are placed.
@@ -160,6 +158,18 @@ pub(crate) struct Slowed {
     pub fault: usize,
 }
 
+/// What a node does for a while. It cannot do this twice at once.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Deed {
+    /// What the error says of it.
+    pub what: &'static str,
+    pub node: NodeId,
+    pub from: Time,
+    pub to: Time,
+    /// The number of the fault in the scenario.
+    pub fault: usize,
+}
+
 /// What goes wrong in a network.
 pub(crate) struct Faults {
     /// The faults of each directed link, by its index.
@@ -174,6 +184,8 @@ pub(crate) struct Faults {
     pub outages: Vec<Outage>,
     /// The nodes that pause their neighbours without need.
     pub storms: Vec<Storm>,
+    /// What nodes do in all this.
+    pub deeds: Vec<Deed>,
 }
 
 impl Faults {
@@ -181,7 +193,7 @@ impl Faults {
     ///
     /// # Errors
     /// A fault on links, at a node or of a flow that does not exist, at a node without an endpoint, or of messages that the transport does
-    /// not send.
+    /// not send, or a node that does the same twice at once.
     pub fn place(specs: &[FaultSpec], site: Site<'_>) -> Result<Faults, ScenarioError> {
         let by_link = vec![Vec::new(); site.network.links().len()];
         let mut faults = Faults {
@@ -191,10 +203,12 @@ impl Faults {
             slowed: Vec::new(),
             outages: Vec::new(),
             storms: Vec::new(),
+            deeds: Vec::new(),
         };
         for (index, fault) in specs.iter().enumerate() {
             fault.failure().place(&Site { index, ..site }, &mut faults).map_err(|wrong| at(index, wrong))?;
         }
+        faults.check_deeds(site.network)?;
         Ok(faults)
     }
 
@@ -272,6 +286,21 @@ impl Faults {
         }
     }
 
+    fn check_deeds(&mut self, network: &Network) -> Result<(), ScenarioError> {
+        self.deeds.sort_unstable();
+        for pair in self.deeds.windows(2) {
+            let (Deed { what, node, to, .. }, next) = (pair[0], pair[1]);
+            if (what, node) == (next.what, next.node) && next.from <= to {
+                // The simulator adds the control host behind the nodes that the scenario knows.
+                let name = if node.index() < network.len() { &network.node(node).name } else { CONTROL_HOST };
+                let message =
+                    format!("found {}; {name} {what} until {to} already, give one fault for both or a later time", next.from);
+                return Err(at(next.fault, ("from", message)));
+            }
+        }
+        Ok(())
+    }
+
     fn strike(&mut self, links: &[LinkId], fault: AimedFault) {
         links.iter().for_each(|link| self.by_link[link.index()].push(fault));
     }
@@ -294,30 +323,27 @@ fn at(index: usize, (key, message): Wrong) -> ScenarioError {
     ScenarioError::at_key(format!("fault.{index}.{key}"), message)
 }
 
-/// Checks the rules of each fault, and that no node does the same twice at once. `flow_control` says whether ports obey pause frames.
+/// Checks the rules of each fault. `flow_control` says whether ports obey pause frames.
 ///
 /// # Errors
 /// The first rule that is broken, with its key.
 pub(crate) fn check(faults: &[FaultSpec], flow_control: bool) -> Result<(), ScenarioError> {
-    let mut nodes = Vec::new();
     for (index, fault) in faults.iter().enumerate() {
         let failure = fault.failure();
         failure.check(flow_control).map_err(|wrong| at(index, wrong))?;
-        let Some(Span { from, to, right, node }) = failure.span() else { continue };
-        if to <= from {
+        if let Some(Span { from, to, right }) = failure.span().filter(|span| span.to <= span.from) {
             return Err(at(index, ("to", format!("found {to}; {right} {from}"))));
-        }
-        nodes.extend(node.map(|(node, what)| (what, node, from, to, index)));
-    }
-    nodes.sort_unstable();
-    for pair in nodes.windows(2) {
-        let ((what, node, _, end, _), (other_what, other, from, _, index)) = (pair[0], pair[1]);
-        if (what, node) == (other_what, other) && from <= end {
-            let message = format!("found {from}; {node} {what} until {end} already, give one fault for both or a later time");
-            return Err(at(index, ("from", message)));
         }
     }
     Ok(())
+}
+
+/// Both directions of links, each once and in their order.
+fn both_directions(links: &[LinkId]) -> Vec<LinkId> {
+    let mut both: Vec<LinkId> = links.iter().flat_map(|link| [*link, link.reverse()]).collect();
+    both.sort_unstable();
+    both.dedup();
+    both
 }
 
 /// The highest probability with which any of the faults loses or corrupts a packet.

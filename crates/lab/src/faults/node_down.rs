@@ -6,7 +6,7 @@ use flowloom_transports::quantity::Quantity;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Failure, Faults, Site, Span, Wrong};
+use super::{Deed, Failure, Faults, Site, Span, Wrong};
 
 /// A host, or the control endpoint of a switch, is down for a while and comes back without its state.
 ///
@@ -27,19 +27,21 @@ pub struct NodeDown {
 }
 
 impl Failure for NodeDown {
-    fn span(&self) -> Option<Span<'_>> {
+    fn span(&self) -> Option<Span> {
         let right = "the node comes up after it went down at";
-        Some(Span { from: self.from.0, to: self.to.0, right, node: Some((&self.node, "is down")) })
+        Some(Span { from: self.from.0, to: self.to.0, right })
     }
 
     fn place(&self, site: &Site<'_>, faults: &mut Faults) -> Result<(), Wrong> {
         let named = endpoint_named(&self.node, site).map_err(|message| ("node", message))?;
-        let outage = |node| Outage { node, from: Time::ZERO + self.from.0, to: Time::ZERO + self.to.0 };
+        let (from, to) = (Time::ZERO + self.from.0, Time::ZERO + self.to.0);
         // All NICs of a host go down with it.
         let network = site.network;
-        faults.outages.push(outage(named));
         let nics = (network.hosts() as u32..network.nics() as u32).map(NodeId);
-        faults.outages.extend(nics.filter(|nic| *nic != named && network.host_of(*nic) == named).map(outage));
+        for node in nics.filter(|nic| *nic != named && network.host_of(*nic) == named).chain([named]) {
+            faults.outages.push(Outage { node, from, to });
+            faults.deeds.push(Deed { what: "is down", node, from, to, fault: site.index });
+        }
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use flowloom_transports::quantity::Quantity;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Failure, Faults, Site, Span, Wrong};
+use super::{Deed, Failure, Faults, Site, Span, Wrong};
 
 /// A node pauses all its neighbours for a while although it is not out of memory, as a broken NIC does. It needs `[fabric.pfc]`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -41,14 +41,16 @@ impl Failure for PauseStorm {
         Err(("kind", format!("{found}; add [fabric.pfc], or give another kind")))
     }
 
-    fn span(&self) -> Option<Span<'_>> {
+    fn span(&self) -> Option<Span> {
         let right = "the storm ends after it began at";
-        Some(Span { from: self.from.0, to: self.to.0, right, node: Some((&self.node, "pauses its neighbours")) })
+        Some(Span { from: self.from.0, to: self.to.0, right })
     }
 
     fn place(&self, site: &Site<'_>, faults: &mut Faults) -> Result<(), Wrong> {
         let node = site.node_named(&self.node).map_err(|message| ("node", message))?;
-        faults.storms.push(Storm { node, from: Time::ZERO + self.from.0, to: Time::ZERO + self.to.0, every: self.every.0 });
+        let (from, to) = (Time::ZERO + self.from.0, Time::ZERO + self.to.0);
+        faults.storms.push(Storm { node, from, to, every: self.every.0 });
+        faults.deeds.push(Deed { what: "pauses its neighbours", node, from, to, fault: site.index });
         Ok(())
     }
 }

@@ -6,6 +6,8 @@ use flowloom_core::{DropReason, Duration, Link, LinkId};
 use flowloom_fabric::{CLASSES, PortCounters, Report};
 use serde::Serialize;
 
+use crate::record::{Before, Counted};
+
 /// Packets that were lost. A trimmed packet is not lost: its header goes on.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Drops {
@@ -45,17 +47,31 @@ pub struct HopUtilisation {
 /// The counters of each kind of hop, by [`Network::hop_name`](flowloom_core::Network::hop_name).
 pub(super) struct Hops<'a> {
     report: &'a Report,
-    by_name: BTreeMap<String, Vec<(&'a Link, &'a PortCounters)>>,
+    /// What means over time refer to.
+    span: Duration,
+    by_name: BTreeMap<String, Vec<Port<'a>>>,
+}
+
+/// A port of the report.
+struct Port<'a> {
+    link: &'a Link,
+    counters: &'a PortCounters,
+    /// What it had counted before the time that means refer to.
+    before: Counted,
 }
 
 impl<'a> Hops<'a> {
-    pub(super) fn of(report: &'a Report) -> Hops<'a> {
+    /// The counters of a run with this active interval. Background flows go on after the last flow is over, so that with `before` means over time refer to
+    /// the time that is counted, from the first start to the end of the run.
+    pub(super) fn of(report: &'a Report, active: Duration, before: Option<&Before>) -> Hops<'a> {
         let mut by_name: BTreeMap<_, Vec<_>> = BTreeMap::new();
-        for (index, (link, port)) in report.network.links().iter().zip(&report.ports).enumerate() {
+        for (index, (link, counters)) in report.network.links().iter().zip(&report.ports).enumerate() {
             let name = report.network.hop_name(LinkId(index as u32));
-            by_name.entry(name).or_default().push((link, port));
+            let before = before.and_then(|before| before.ports.get(index)).copied().unwrap_or_default();
+            by_name.entry(name).or_default().push(Port { link, counters, before });
         }
-        Hops { report, by_name }
+        let span = before.map_or(active, |before| report.end.saturating_since(before.at));
+        Hops { report, span, by_name }
     }
 
     fn all(&self) -> impl Iterator<Item = &PortCounters> {
@@ -70,7 +86,7 @@ impl<'a> Hops<'a> {
             total: self.all().map(PortCounters::drops).sum(),
             data,
             rate: (sent > 0).then(|| data as f64 / sent as f64),
-            by_hop: self.each(|ports| ports.iter().map(|(_, port)| port.drops()).sum()),
+            by_hop: self.each(|ports| ports.iter().map(|port| port.counters.drops()).sum()),
             by_reason: by_reason
                 .map(|(index, reason)| (reason.name(), self.all().map(|port| port.dropped_packets[index]).sum()))
                 .collect(),
@@ -103,24 +119,24 @@ impl<'a> Hops<'a> {
         of_switches.map(|(_, port)| port.peak_bytes).max().unwrap_or(0)
     }
 
-    pub(super) fn queues(&self, span: Duration) -> BTreeMap<String, HopQueue> {
+    pub(super) fn queues(&self) -> BTreeMap<String, HopQueue> {
         self.each(|ports| {
-            let counters = || ports.iter().map(|(_, port)| *port);
-            let mean = |port: &PortCounters| port.mean_queue_bytes(span);
+            let counters = || ports.iter().map(|port| port.counters);
+            let mean = |port: &Port<'_>| (port.counters.byte_time - port.before.byte_time) as f64 / self.span.as_ps() as f64;
             HopQueue {
-                mean_bytes: (span > Duration::ZERO).then(|| counters().map(mean).sum::<f64>() / ports.len() as f64),
+                mean_bytes: self.over_time(|| ports.iter().map(mean).sum::<f64>() / ports.len() as f64),
                 peak_bytes: counters().map(|port| port.peak_bytes).max().unwrap_or(0),
                 wait_us_mean: wait_us(counters(), counters().map(PortCounters::packets).sum()),
             }
         })
     }
 
-    pub(super) fn utilisation(&self, span: Duration) -> BTreeMap<String, HopUtilisation> {
+    pub(super) fn utilisation(&self) -> BTreeMap<String, HopUtilisation> {
         self.each(|ports| {
-            let busy = |link: &Link, port: &PortCounters| {
-                (span > Duration::ZERO).then(|| 8.0 * port.bytes() as f64 / (link.rate.as_bps() as f64 * span.as_secs_f64()))
+            let busy = |Port { link, counters, before }: &Port<'_>| {
+                8.0 * (counters.bytes() - before.bytes) as f64 / (link.rate.as_bps() as f64 * self.span.as_secs_f64())
             };
-            let shares: Option<Vec<f64>> = ports.iter().map(|(link, port)| busy(link, port)).collect();
+            let shares: Option<Vec<f64>> = self.over_time(|| ports.iter().map(busy).collect());
             HopUtilisation {
                 mean: shares.as_deref().and_then(super::mean),
                 max: shares.and_then(|shares| shares.into_iter().reduce(f64::max)),
@@ -128,7 +144,12 @@ impl<'a> Hops<'a> {
         })
     }
 
-    fn each<T>(&self, of: impl Fn(&[(&Link, &PortCounters)]) -> T) -> BTreeMap<String, T> {
+    /// A mean over time, if time passed.
+    fn over_time<T>(&self, mean: impl FnOnce() -> T) -> Option<T> {
+        (self.span > Duration::ZERO).then(mean)
+    }
+
+    fn each<T>(&self, of: impl Fn(&[Port<'_>]) -> T) -> BTreeMap<String, T> {
         self.by_name.iter().map(|(name, ports)| (name.clone(), of(ports))).collect()
     }
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::ports::Hops;
 use super::requests::{Judge, Requests};
 use super::{Drops, HopQueue, HopUtilisation, JobResult, Lossless, Row, Stats, mean};
-use crate::record::GapTotals;
+use crate::record::{Before, GapTotals};
 use crate::workload::CoflowWorkload;
 
 /// One warning.
@@ -35,6 +35,8 @@ pub struct RunInfo<'a> {
     pub peak_rss_mb: f64,
     /// The gaps at receivers, if the run recorded them.
     pub gaps: Option<GapTotals>,
+    /// What ports had counted when the first flow started, if background flows run beside those of the rows.
+    pub before: Option<Before>,
     /// What priority flow control did, if the run had it.
     pub lossless: Option<Lossless>,
     /// How many bytes packets take on a link.
@@ -260,7 +262,7 @@ impl Summary {
     pub fn of(report: &Report, rows: &[Row], size_bins: &[Bytes], run: &RunInfo<'_>) -> Summary {
         let span = active(rows.iter(), report.end);
         let hosts = report.network.hosts();
-        let hops = Hops::of(report);
+        let hops = Hops::of(report, span, run.before.as_ref());
         let optima: Vec<f64> = rows.iter().filter(|row| row.finish.is_some()).map(|row| row.optimum.as_us_f64()).collect();
         let deadlines: Vec<f64> = rows.iter().filter_map(Row::on_time).map(|met| if met { 1.0 } else { 0.0 }).collect();
         let all: Vec<&Row> = rows.iter().collect();
@@ -287,8 +289,8 @@ impl Summary {
             trims: hops.trims(),
             queueing_us_mean: hops.queueing_us_mean(),
             queue_peak_bytes: hops.queue_peak_bytes(),
-            queue: hops.queues(span),
-            utilisation: hops.utilisation(span),
+            queue: hops.queues(),
+            utilisation: hops.utilisation(),
             retransmissions: total(&all, |row| row.retransmissions),
             timeouts: total(&all, |row| row.timeouts),
             second_timeouts: total(&all, |row| row.second_timeouts),

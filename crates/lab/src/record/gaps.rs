@@ -1,7 +1,8 @@
 //! How long links to hosts send no data while flows to these hosts are open.
 
-use flowloom_core::{Bytes, Duration, Event, Flow, FlowId, LinkId, Network, NodeId, Rate, Time, WireProfile};
+use flowloom_core::{Bytes, Duration, Event, Flow, FlowId, LinkId, NodeId, Time, WireProfile};
 
+use crate::changing::ChangingNetwork;
 use crate::workload::Flows;
 
 /// What [`Gaps`] adds up, over all hosts.
@@ -20,13 +21,16 @@ pub struct GapTotals {
 /// Records the gaps at receivers.
 ///
 /// A flow is open at its destination from its start until its last byte is there, or until it is aborted. Background flows are never open,
-/// and neither are flows without payload. A *gap* is a time longer than the transmission of one full packet in which the link to a host sends
+/// and neither are flows without payload. A *gap* is a time longer than the transmission of one full packet, at the link's rate when it ends, in which the link to a host sends
 /// no packet with payload although a flow to the host is open all the time. It begins when the link has sent a packet, or when the first
 /// flow is opened. It ends when the link begins to send the next packet, of whatever flow, or when the last flow is aborted. The time after the
 /// last packet of the last flow is no gap, because nothing is left to send. A gap is a *switch gap* if the packets directly before and after it
 /// belong to two flows.
 #[derive(Clone, Debug)]
 pub struct Gaps {
+    network: ChangingNetwork,
+    /// The size of a full packet.
+    full: Bytes,
     /// By link, the number of the host that the link leads to, or [`NOBODY`].
     host_at: Vec<u32>,
     downlinks: Vec<Downlink>,
@@ -41,9 +45,7 @@ const NOBODY: u32 = u32::MAX;
 /// The link to one host.
 #[derive(Clone, Copy, Debug)]
 struct Downlink {
-    rate: Rate,
-    /// The transmission time of a full packet: no gap is as short.
-    packet_time: Duration,
+    link: LinkId,
     /// How many flows to the host are open.
     open: u32,
     /// When the first of them was opened.
@@ -54,35 +56,28 @@ struct Downlink {
     sent: Option<FlowId>,
 }
 
-impl Downlink {
-    /// How long the link has sent nothing, if this is a gap.
-    fn gap(&self, now: Time) -> Option<Duration> {
-        let length = now.saturating_since(self.sent_at.max(self.open_since));
-        (self.open > 0 && length > self.packet_time).then_some(length)
-    }
-}
-
 impl Gaps {
     /// A recorder of a run of these flows.
-    pub fn new(network: &Network, wire: &WireProfile, flows: &Flows) -> Gaps {
-        let mut host_at = vec![NOBODY; network.links().len()];
-        let downlinks = (0..network.nics() as u32).map(|host| {
-            let link = network.ports(NodeId(host))[0].reverse();
+    pub fn new(network: ChangingNetwork, wire: &WireProfile, flows: &Flows) -> Gaps {
+        let shape = network.last();
+        let mut host_at = vec![NOBODY; shape.links().len()];
+        let downlinks = (0..shape.nics() as u32).map(|host| {
+            let link = shape.ports(NodeId(host))[0].reverse();
             host_at[link.index()] = host;
-            let rate = network.link(link).rate;
-            Downlink {
-                rate,
-                packet_time: rate.transmit_time(wire.full),
-                open: 0,
-                open_since: Time::ZERO,
-                sent_at: Time::ZERO,
-                sent: None,
-            }
+            Downlink { link, open: 0, open_since: Time::ZERO, sent_at: Time::ZERO, sent: None }
         });
         let downlinks = downlinks.collect();
         let can_be_open = |flow: &Flow| !flow.background && flow.size > Bytes::ZERO;
         let open_to = flows.by_id().map(|flow| flow.filter(can_be_open).map_or(NOBODY, |flow| flow.dst.0)).collect();
-        Gaps { host_at, downlinks, open_to, totals: GapTotals::default() }
+        Gaps { network, full: wire.full, host_at, downlinks, open_to, totals: GapTotals::default() }
+    }
+
+    /// How long the link to a host has sent nothing, if this is a gap.
+    fn gap(&mut self, now: Time, host: u32) -> Option<Duration> {
+        let Downlink { link, open, open_since, sent_at, .. } = self.downlinks[host as usize];
+        let length = now.saturating_since(sent_at.max(open_since));
+        let is_gap = open > 0 && length > self.network.at(now).link(link).rate.transmit_time(self.full);
+        is_gap.then_some(length)
     }
 
     /// A flow was handed to its source.
@@ -104,14 +99,15 @@ impl Gaps {
         if host == NOBODY {
             return;
         }
+        let gap = self.gap(now, host);
         let downlink = &mut self.downlinks[host as usize];
-        if let Some(length) = downlink.gap(now) {
+        if let Some(length) = gap {
             self.totals.gaps += 1;
             let other = downlink.sent.is_some_and(|sent| sent != flow);
             self.totals.switches += u64::from(other && downlink.sent_at >= downlink.open_since);
             self.totals.idle_ps += u128::from(length.as_ps());
         }
-        downlink.sent_at = now + downlink.rate.transmit_time(size);
+        downlink.sent_at = now + self.network.at(now).link(link).rate.transmit_time(size);
         downlink.sent = Some(flow);
     }
 
@@ -131,36 +127,37 @@ impl Gaps {
         if host == NOBODY {
             return;
         }
-        let downlink = &mut self.downlinks[host as usize];
-        if downlink.open == 1 {
-            self.totals.add_rest(downlink, now, aborted);
+        if self.downlinks[host as usize].open == 1 {
+            self.add_rest(now, host, aborted);
         }
-        downlink.open -= 1;
+        self.downlinks[host as usize].open -= 1;
+    }
+
+    /// Adds the open time of a host that ends now, and the gap that ends with it if the host still waits for data.
+    fn add_rest(&mut self, now: Time, host: u32, waits: bool) {
+        self.totals.open_ps += u128::from(now.saturating_since(self.downlinks[host as usize].open_since).as_ps());
+        if let Some(length) = self.gap(now, host).filter(|_| waits) {
+            self.totals.gaps += 1;
+            self.totals.idle_ps += u128::from(length.as_ps());
+        }
     }
 
     /// The sums over a run that ended at this time.
     pub fn into_totals(mut self, end: Time) -> GapTotals {
-        for downlink in self.downlinks.iter().filter(|downlink| downlink.open > 0) {
-            self.totals.add_rest(downlink, end, true);
+        for host in 0..self.downlinks.len() as u32 {
+            if self.downlinks[host as usize].open > 0 {
+                self.add_rest(end, host, true);
+            }
         }
         self.totals
     }
 }
 
-impl GapTotals {
-    /// Adds the open time of a host that ends now, and the gap that ends with it if the host still waits for data.
-    fn add_rest(&mut self, downlink: &Downlink, now: Time, waits: bool) {
-        self.open_ps += u128::from(now.saturating_since(downlink.open_since).as_ps());
-        if let Some(length) = downlink.gap(now).filter(|_| waits) {
-            self.gaps += 1;
-            self.idle_ps += u128::from(length.as_ps());
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use flowloom_core::{AbortReason, Switching, topology};
+    use std::sync::Arc;
+
+    use flowloom_core::{AbortReason, Paths, Rate, Routing, Switching, topology};
 
     use super::*;
 
@@ -185,8 +182,20 @@ mod tests {
 
     /// Four hosts at 1 Gb/s, where a full packet takes 8 µs. The link to host n is 2n + 1.
     fn gaps(flows: &[Flow]) -> Gaps {
+        slowed_gaps(flows, &[])
+    }
+
+    /// The same, where the link to host 1 has other rates from these instants on.
+    fn slowed_gaps(flows: &[Flow], rates: &[(Time, Rate)]) -> Gaps {
         let network = topology::single_switch(4, Rate::from_gbps(1), Duration::from_us(25), Switching::StoreAndForward);
-        Gaps::new(&network, &WireProfile::NS2_1000, &flows.to_vec().into())
+        let paths = Paths::new(Arc::new(network.clone()), Routing::Ecmp, 1);
+        let reroutes = rates.iter().map(|(at, rate)| {
+            let mut slower = network.clone();
+            slower.set_rate(LinkId(3), *rate);
+            (*at, paths.over(Arc::new(slower), &[]).expect("nothing is dead"))
+        });
+        let changing = ChangingNetwork::new(paths.network().clone(), &reroutes.collect::<Vec<_>>());
+        Gaps::new(changing, &WireProfile::NS2_1000, &flows.to_vec().into())
     }
 
     fn send(gaps: &mut Gaps, at_us: u64, host: u32, flow: u32) {
@@ -256,5 +265,16 @@ mod tests {
         received(&mut gaps, 210, 3);
         // From 108 to 200 µs and from 250 to 300 µs.
         assert_eq!(gaps.into_totals(us(300)), totals(2, 0, 92 + 50, 110 + 50));
+    }
+
+    /// A tenth of the rate from 100 to 400 µs, in which a packet takes 80 µs. The link is busy from the first packet to the last, whatever its rate.
+    #[test]
+    fn a_busy_link_has_no_gaps_while_it_is_slower() {
+        let flows = [flow(0, 1)];
+        let mut gaps = slowed_gaps(&flows, &[(us(100), Rate::from_bps(100_000_000)), (us(400), Rate::from_gbps(1))]);
+        gaps.open(us(84), &flows[0]);
+        [84, 92, 100, 108, 188, 268, 348, 428, 436].into_iter().for_each(|at| send(&mut gaps, at, 1, 0));
+        received(&mut gaps, 469, 0);
+        assert_eq!(gaps.into_totals(us(500)), totals(0, 0, 0, 385));
     }
 }

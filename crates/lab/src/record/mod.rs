@@ -1,5 +1,6 @@
 //! What a run records over its course, besides its results. A recorder is an observer of the simulator.
 
+mod before;
 mod gaps;
 mod pauses;
 mod pending;
@@ -8,6 +9,7 @@ use flowloom_core::{DropReason, Duration, Event, Flow, FlowId, LinkId, NodeId, P
 use flowloom_fabric::Observer;
 use flowloom_transports::disciplines::DataQueue;
 
+pub use before::{Before, Counted};
 pub use gaps::{GapTotals, Gaps};
 pub use pauses::{LinkPauses, Pauses};
 pub use pending::Pending;
@@ -27,6 +29,8 @@ pub struct Recorded {
     pub trace: Option<TraceEnd>,
     /// The queues of data at each directed link's port, by its index, if they have limits.
     pub data_queues: Option<Vec<DataQueue>>,
+    /// What ports had counted when the first flow started, if there are background flows that are no results.
+    pub before: Option<Before>,
 }
 
 /// How a trace ended.

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use flowloom_core::{Duration, FlowId, LinkId, Network, Packet, Time};
+use flowloom_core::{Duration, FlowId, LinkId, Packet, Time};
 use flowloom_fabric::Observer;
 use flowloom_transports::disciplines::{ClassSet, MOST_CLASSES};
 use flowloom_transports::pfc::{NOBODY, stopped_by};
 
 use super::{AtEachHop, Recorded};
+use crate::changing::ChangingNetwork;
 
 /// What pause frames did to one direction of a link.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -57,7 +58,7 @@ impl LinkPauses {
 /// time in addition.
 #[derive(Clone, Debug)]
 pub struct Pauses {
-    network: Network,
+    network: ChangingNetwork,
     reaction: Duration,
     /// The last class; packets of higher ones are in it.
     last: usize,
@@ -67,19 +68,15 @@ pub struct Pauses {
 
 impl Pauses {
     /// A recorder for this network, whose ports have this many classes.
-    pub fn new(network: &Network, reaction: Duration, classes: u8) -> Pauses {
-        Pauses {
-            network: network.clone(),
-            reaction,
-            last: usize::from(classes) - 1,
-            links: vec![LinkPauses::default(); network.links().len()],
-        }
+    pub fn new(network: ChangingNetwork, reaction: Duration, classes: u8) -> Pauses {
+        let links = vec![LinkPauses::default(); network.last().links().len()];
+        Pauses { network, reaction, last: usize::from(classes) - 1, links }
     }
 
     #[cold]
     fn frame<H>(&mut self, now: Time, link: LinkId, packet: &Packet<H>, stopped: ClassSet) {
         let Some(paused) = self.links.get_mut(link.reverse().index()) else { return };
-        let line = self.network.link(link);
+        let line = self.network.at(now).link(link);
         let arrives = now + line.rate.transmit_time(packet.size()) + line.delay;
         paused.frames += 1;
         paused.needless_frames += u64::from(packet.flow == NOBODY);

@@ -8,8 +8,6 @@ mod headers;
 mod pcapng;
 mod timeline;
 
-use std::sync::Arc;
-
 use flowloom_core::{DropReason, Event, Flow, FlowId, LinkId, Network, NodeId, Packet, PacketId, Time, Wire, frame};
 use flowloom_fabric::Observer;
 
@@ -17,6 +15,7 @@ use self::capture::Capture;
 use self::headers::message;
 use self::timeline::Timeline;
 use crate::ScenarioError;
+use crate::changing::ChangingNetwork;
 use crate::places::links_of;
 use crate::record::{AtEachHop, Recorded, TraceEnd};
 use crate::sink::FilePart;
@@ -67,7 +66,7 @@ pub struct Traced {
 
 impl Traced {
     /// An observer of a run of these flows under the transport of this name. `network` has all links of the run.
-    pub fn new(transport: &str, choice: &TraceChoice, network: &Arc<Network>, flows: &Flows) -> Traced {
+    pub fn new(transport: &str, choice: &TraceChoice, network: ChangingNetwork, flows: &Flows) -> Traced {
         Traced { tracer: Tracer::new(choice, network, flows), tag: frame::tag(transport) }
     }
 
@@ -160,16 +159,16 @@ struct Tracer {
 }
 
 impl Tracer {
-    fn new(choice: &TraceChoice, network: &Arc<Network>, flows: &Flows) -> Tracer {
-        let mut traced = vec![choice.everywhere; network.links().len()];
+    fn new(choice: &TraceChoice, network: ChangingNetwork, flows: &Flows) -> Tracer {
+        let mut traced = vec![choice.everywhere; network.last().links().len()];
         choice.links.iter().for_each(|link| traced[link.index()] = true);
         Tracer {
             known: Vec::new(),
             numbers: 0,
             records: 0,
             full_at: None,
-            capture: choice.capture.then(|| Capture::new(network, &traced, flows.by_id())),
-            timeline: choice.timeline.then(|| Timeline::new(network.clone())),
+            capture: choice.capture.then(|| Capture::new(network.last(), &traced, flows.by_id())),
+            timeline: choice.timeline.then(|| Timeline::new(network)),
             traced,
             choice: choice.clone(),
         }

@@ -6,12 +6,12 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::HashMap;
-use std::sync::Arc;
 
-use flowloom_core::{Flow, FlowId, LinkId, Network, Time};
+use flowloom_core::{Flow, FlowId, LinkId, Time};
 use prost::Message;
 
 use super::Seen;
+use crate::changing::ChangingNetwork;
 
 /// The part of Perfetto's `Trace` message that is used. The numbers are those of its schema.
 #[derive(Clone, PartialEq, Message)]
@@ -81,7 +81,7 @@ enum Track {
 
 /// Writes a timeline.
 pub(super) struct Timeline {
-    network: Arc<Network>,
+    network: ChangingNetwork,
     out: Vec<u8>,
     /// The tracks that were described, with their ids.
     tracks: HashMap<Track, u64>,
@@ -90,13 +90,13 @@ pub(super) struct Timeline {
 }
 
 impl Timeline {
-    pub fn new(network: Arc<Network>) -> Timeline {
+    pub fn new(network: ChangingNetwork) -> Timeline {
         Timeline { network, out: Vec::new(), tracks: HashMap::new(), waits: HashMap::new() }
     }
 
     /// A flow was handed to its source.
     pub fn open(&mut self, now: Time, flow: &Flow) {
-        let [src, dst] = [flow.src, flow.dst].map(|node| self.network.node(node).name.clone());
+        let [src, dst] = [flow.src, flow.dst].map(|node| self.network.last().node(node).name.clone());
         let name = format!("{src} to {dst}, {}", flow.size);
         self.event(now, Track::Flow(flow.id), SLICE_BEGIN, Some(name), &[("bytes", flow.size.get())]);
     }
@@ -116,7 +116,7 @@ impl Timeline {
             self.event(since, track, SLICE_BEGIN, Some(name.clone()), &more);
             self.event(now, track, SLICE_END, None, &[]);
         }
-        let end = now + self.network.link(link).rate.transmit_time(packet.size());
+        let end = now + self.network.at(now).link(link).rate.transmit_time(packet.size());
         self.event(now, Track::Port(link), SLICE_BEGIN, Some(name), &more);
         self.event(end, Track::Port(link), SLICE_END, None, &[]);
     }
@@ -125,7 +125,7 @@ impl Timeline {
     pub fn happen(&mut self, now: Time, link: LinkId, seen: &Seen<'_>, what: &str) {
         let name = format!("{} of flow {} {what}", seen.kind, seen.packet.flow.0);
         self.event(now, Track::Port(link), INSTANT, Some(name), &[]);
-        let name = format!("{} {what} at {}", seen.kind, self.network.link_name(link));
+        let name = format!("{} {what} at {}", seen.kind, self.network.last().link_name(link));
         self.event(now, Track::Flow(seen.packet.flow), INSTANT, Some(name), &[("offset", seen.packet.offset.get())]);
     }
 
@@ -180,7 +180,7 @@ impl Timeline {
         let (name, parent) = match track {
             Track::Ports => ("ports".to_owned(), None),
             Track::Flows => ("flows".to_owned(), None),
-            Track::Port(link) => (self.network.link_name(link), Some(Track::Ports)),
+            Track::Port(link) => (self.network.last().link_name(link), Some(Track::Ports)),
             Track::Waits(link, _) => ("waiting".to_owned(), Some(Track::Port(link))),
             Track::Flow(flow) => (format!("flow {}", flow.0), Some(Track::Flows)),
         };

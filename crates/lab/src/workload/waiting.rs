@@ -147,6 +147,21 @@ impl Flows {
         self.own.len() + self.tasks.count()
     }
 
+    /// When the first flow starts that is no background flow; `None` if there is none.
+    pub fn first_start(&self) -> Option<Time> {
+        let own = self.own.iter().filter(|flow| !flow.background).map(|flow| flow.start);
+        // All else that waits starts later than what waits for a time alone.
+        let begins = self.tasks.starts().into_iter().filter_map(|(task, start)| match self.tasks.task(task) {
+            Task::Flow(_) => Some(start),
+            Task::Join(_) => {
+                let mut delays = Vec::new();
+                self.tasks.each_next(task, &mut |next| delays.push(next.delay));
+                delays.into_iter().min().map(|delay| start + delay)
+            }
+        });
+        own.chain(begins).min()
+    }
+
     /// Whether some wait for others.
     pub fn wait(&self) -> bool {
         self.tasks.count() > 0

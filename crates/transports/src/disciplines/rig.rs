@@ -127,6 +127,10 @@ impl<H, D: Discipline<H>> Rig<H, D> {
         }
     }
 
+    pub(crate) fn lose_all(&mut self) {
+        self.call(D::lose_all);
+    }
+
     /// The flows of all remaining packets, in the order in which they leave.
     pub(crate) fn drain(&mut self) -> Vec<u32>
     where

@@ -1,6 +1,6 @@
 //! What the ports of one node share: how much of the node's memory each neighbour uses, and which neighbours are stopped.
 
-use flowloom_core::{PacketId, PortNumber};
+use flowloom_core::{FlowId, PacketId, PortNumber};
 
 use super::limits::{Limits, NodeLimits};
 use crate::disciplines::{ClassSet, MOST_CLASSES};
@@ -23,6 +23,8 @@ struct Ingress {
     stopped: ClassSet,
     /// The pause frame that waits to be sent through this port.
     frame: PacketId,
+    /// The flow for which the last one was ordered, if there was any.
+    cause: Option<FlowId>,
 }
 
 /// What becomes of a packet that arrives.
@@ -57,6 +59,7 @@ impl Accounts {
             accounts: [Account::default(); MOST_CLASSES],
             stopped: ClassSet::NONE,
             frame: PacketId::NONE,
+            cause: None,
         };
         Accounts {
             ingress: limits.ingress.iter().map(ingress).collect(),
@@ -133,6 +136,11 @@ impl Accounts {
     #[inline]
     pub fn frame(&mut self, port: PortNumber) -> &mut PacketId {
         &mut self.ingress[usize::from(port.0)].frame
+    }
+
+    /// The flow for which the last pause frame to a neighbour was ordered, if there was any.
+    pub fn cause(&mut self, port: PortNumber) -> &mut Option<FlowId> {
+        &mut self.ingress[usize::from(port.0)].cause
     }
 
     /// All bytes stored.

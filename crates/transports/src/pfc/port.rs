@@ -1,7 +1,7 @@
 //! A port of a lossless fabric, around any port whose classes can be paused.
 
 use flowloom_core::{
-    Dequeue, Discipline, DropReason, Duration, NodeId, Packet, PacketId, Pool, PortCall, PortNumber, PortSite, Time,
+    Dequeue, Discipline, DropReason, Duration, FlowId, NodeId, Packet, PacketId, Pool, PortCall, PortNumber, PortSite, Time,
 };
 
 use super::accounts::Accounts;
@@ -93,14 +93,19 @@ impl<P> PfcPort<P> {
         paused
     }
 
-    /// Makes the port to a neighbour send the present pause state. `cause` is the packet that changed it. If the last frame has not
-    /// left yet, it is updated.
+    /// Makes the port to a neighbour send the present pause state. `cause` is the packet that changed it.
     #[cold]
     fn order<H: Copy, S>(&self, call: &mut PortCall<'_, H, PfcShared<S>>, neighbour: PortNumber, cause: PacketId) {
+        let Packet { flow, header, .. } = call.pool[cause];
+        *call.shared.accounts.cause(neighbour) = Some(flow);
+        self.order_for(call, neighbour, flow, header);
+    }
+
+    /// The same, for a packet of this flow that need not exist any more. If the last frame has not left yet, it is updated.
+    fn order_for<H: Copy, S>(&self, call: &mut PortCall<'_, H, PfcShared<S>>, neighbour: PortNumber, flow: FlowId, header: H) {
         let stopped = call.shared.accounts.stopped(neighbour);
         let frame = call.shared.accounts.frame(neighbour);
         if frame.is_none() {
-            let Packet { flow, header, .. } = call.pool[cause];
             *frame = call.pool.insert(pause_frame(flow, header, self.node, self.frame_bytes, stopped));
             call.wake(neighbour);
         } else {
@@ -158,6 +163,7 @@ impl<P> PfcPort<P> {
         let mut storms = self.storms.take().expect("there is a storm");
         let stopped = if storms.rages(call.now) { self.classes } else { call.shared.accounts.stopped(call.number) };
         let choice = if storms.take_due(call.now) {
+            call.shared.accounts.cause(call.number).get_or_insert(NOBODY);
             Dequeue::Packet(call.pool.insert(pause_frame(NOBODY, H::default(), self.node, self.frame_bytes, stopped)))
         } else {
             self.choose(call)
@@ -244,8 +250,21 @@ impl<H: Copy + Default, P: Pausable<H>> Discipline<H> for PfcPort<P> {
         self.paused(now).0
     }
 
-    fn first_service(&self) -> Time {
-        self.storms.as_ref().map_or(Time::MAX, |storms| storms.next())
+    fn alarms(&self, set: &mut dyn FnMut(Time)) {
+        if let Some(storms) = &self.storms {
+            set(storms.next());
+        }
+    }
+
+    /// A link that comes up is not paused. Frames may have been lost on it, so each end that has sent any says again what it wants as soon as the link is up.
+    fn lose_all(&mut self, call: &mut PortCall<'_, H, Self::Shared>) {
+        self.stopping = ClassSet::NONE;
+        while let Dequeue::Packet(id) = self.choose(call) {
+            call.drop(id, DropReason::LinkDown);
+        }
+        if let Some(flow) = *call.shared.accounts.cause(call.number) {
+            self.order_for(call, call.number, flow, H::default());
+        }
     }
 
     /// A pause takes effect after the reaction time, and a resume at once: the standard limits how long a port may take to stop, and a

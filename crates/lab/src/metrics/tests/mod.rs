@@ -20,6 +20,7 @@ pub(super) const RUN: RunInfo<'static> = RunInfo {
     wall_s: 1.5,
     peak_rss_mb: 20.0,
     gaps: None,
+    before: None,
     jobs: BTreeMap::new(),
     lossless: None,
     wire: WIRE,

@@ -10,7 +10,7 @@ use super::super::{
     Column, FctEnd, Gaps, HopQueue, HopUtilisation, Optima, RunInfo, Stats, Summary, TierMessages, columns, rows,
 };
 use super::{RUN, WIRE, flow, receiver_rows, report, summary, us};
-use crate::record::GapTotals;
+use crate::record::{Before, Counted, GapTotals};
 use crate::workload::numbered;
 
 /// Ten packets between hosts take 13.6 us alone, one takes 2.8 us.
@@ -221,6 +221,16 @@ fn ports_by_hand() {
     // A link could send 125000 B in 100 us: 62500 and 31250 B are 0.5 and 0.25 of one of four.
     let used = |mean, max| HopUtilisation { mean: Some(mean), max: Some(max) };
     assert_eq!(summary.utilisation["host-switch"], used(0.125, 0.5));
+    assert_eq!(summary.utilisation["switch-host"], used(0.0625, 0.25));
+
+    // The same over the last 100 us of the run, if background flows had been there before: half of the NIC's bytes left then.
+    let mut ports = vec![Counted::default(); report.ports.len()];
+    ports[0] = Counted { bytes: 31_250, byte_time: 20_000 * ms };
+    let info = RunInfo { before: Some(Before { at: us(900), ports }), ..RUN };
+    let summary = Summary::of(&report, &receiver_rows(&report), &[], &info);
+    assert_eq!(summary.queue["host-switch"], queue(50.0, 3000, 0.4));
+    assert_eq!(summary.queue["switch-host"], queue(3000.0, 36_000, 4.0));
+    assert_eq!(summary.utilisation["host-switch"], used(0.0625, 0.25));
     assert_eq!(summary.utilisation["switch-host"], used(0.0625, 0.25));
 }
 

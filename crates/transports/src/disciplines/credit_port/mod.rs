@@ -418,6 +418,18 @@ impl<H> Discipline<H> for CreditPort {
         if only_credits { free_at.max(self.credits_at) } else { free_at }
     }
 
+    fn lose_all(&mut self, call: &mut PortCall<'_, H, ()>) {
+        while self.occupied != 0 {
+            let class = self.occupied.trailing_zeros() as usize % MOST_CLASSES;
+            let packet = self.pop(class, call.pool);
+            if class != SIGNALS && !self.is_credit(class) {
+                self.data.leave(call.pool[packet].size_bytes);
+            }
+            call.drop(packet, DropReason::LinkDown);
+        }
+        self.credits_at = Time::ZERO;
+    }
+
     fn each_queued(&self, pool: &Pool<H>, visit: &mut dyn FnMut(PacketId)) {
         self.queues.iter().flat_map(|queue| queue.packets.ids(pool)).for_each(visit);
     }

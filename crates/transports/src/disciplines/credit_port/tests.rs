@@ -429,3 +429,27 @@ fn a_limit_grows_with_the_packets() {
     }
     assert_eq!(rig.port().data_queue().beyond(), Some(Beyond { at: rig.now, bytes: 2020, allowed: 2014 }));
 }
+
+/// Also credits that may not leave yet are lost, and the queue of data is empty. The bucket of 168 B is empty after two credits, and full again after two slots.
+#[test]
+fn a_cut_loses_everything() {
+    let mut limited = port(Some(LIFETIME));
+    limited.limit_data(2000, 0.0);
+    let mut rig: Rig<(), CreditPort> = Rig::new(limited);
+    assert!(rig.pass(packet(0, CREDITS[0], 84)) && rig.pass(packet(1, CREDITS[0], 84)));
+    for (flow, class) in [(2, SIGNAL), (3, CREDITS[0]), (4, CREDITS[1]), (5, DATA[0]), (6, DATA[1]), (7, CREDITS[0])] {
+        rig.enqueue(packet(flow, class, 84));
+    }
+    rig.lose_all();
+    let why = DropReason::LinkDown;
+    assert_eq!(rig.dropped(), [(2, why), (3, why), (7, why), (4, why), (5, why), (6, why)]);
+    assert_eq!((rig.packets(), rig.port().used()), (0, Bytes::ZERO));
+    rig.now = Time::from_ps(2 * 1_297_600);
+    rig.enqueue(packet(8, DATA[0], 1538));
+    rig.enqueue(packet(9, CREDITS[1], 84));
+    assert_eq!((rig.drain(), rig.port().data_queue().beyond()), (vec![9, 8], None));
+    // Nothing remembers when the lost credits came.
+    rig.now = Time::from_ps(100_000_000);
+    rig.enqueue(packet(10, CREDITS[0], 84));
+    assert_eq!((rig.drain(), rig.dropped()), (vec![10], vec![]));
+}

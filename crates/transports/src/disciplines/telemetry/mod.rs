@@ -100,8 +100,16 @@ impl<H: Instrumented, D: Discipline<H> + Backlog> Discipline<H> for Stamped<D> {
         self.stamp_choice(call, choice)
     }
 
-    fn first_service(&self) -> Time {
-        self.inner.first_service()
+    fn alarms(&self, set: &mut dyn FnMut(Time)) {
+        self.inner.alarms(set);
+    }
+
+    fn handle_alarm(&mut self, call: &mut PortCall<'_, H, D::Shared>) {
+        self.inner.handle_alarm(call);
+    }
+
+    fn lose_all(&mut self, call: &mut PortCall<'_, H, D::Shared>) {
+        self.inner.lose_all(call);
     }
 
     fn handle_link_frame(&mut self, call: &mut PortCall<'_, H, D::Shared>, packet: PacketId) {
