@@ -408,7 +408,10 @@ def test_the_bound_is_not_the_best_of_a_comparison(made):
     means = {name: statistics.fmean(run.summary["slowdown"]["mean"] for run in runs) for name, runs in found.items()}
     assert min(means, key=means.get) == "ideal"
     del means["ideal"]
-    assert f"{min(means, key=means.get)} has the lowest mean slowdown" in page.text
+    best = min(means, key=means.get)
+    # Two whose means differ by less than 0.05 % are named together.
+    others = [f"and {name} have" for name in means if name != best]
+    assert any(f"{best} {words} the lowest mean slowdown" in page.text for words in ["has", *others])
     assert "The lower bound, ideal, is at" in page.text
 
 

@@ -222,7 +222,8 @@ def _least(runs: Sequence[PlannedRun], made: Mapping[str, Results]) -> list[Plan
 
 def _is_unfinished(summary: Mapping[str, Any]) -> bool:
     """Return whether flows of a run did not finish, though none gave them up. Means do not count these; tools have no flows."""
-    return bool(summary.get("flows", 0) > summary.get("finished", 0) + summary.get("aborted", 0))
+    flows, finished, aborted = (summary.get(key) or 0 for key in ("flows", "finished", "aborted"))
+    return bool(flows > finished + aborted)
 
 
 def points(axes: Sequence[Axis]) -> list[dict[str, Any]]:
