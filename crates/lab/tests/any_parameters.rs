@@ -15,7 +15,7 @@ use flowloom_lab::{Execution, Outcome, Plan, RunError, run_plan};
 use generator::{Abilities, FILES, Random, each_leaf};
 use serde_json::Value;
 
-const SEED: u64 = 20_261_124;
+const SEED: u64 = 20_261_128;
 /// For each transport.
 const SCENARIOS: usize = 15;
 /// Far more steps than any run here takes: a run with more would never end.
