@@ -64,9 +64,11 @@ SWEEP = Kind(
     "a sweep", "another sweep", "sweep.toml", ("sweep.parquet", "sweep.csv", "beside-*.parquet", *_PICTURES), inner="runs"
 )
 FIGURE = Kind(
-    "a figure", "another figure or scale, or other keys", "claims.json",
+    "a figure",
+    "another figure or scale, or other keys",
+    "claims.json",
     ("data.parquet", "quantiles.parquet", "*.csv", "*.png", "*.svg"),
-)  # fmt: skip
+)
 THRESHOLDS = Kind(
     "thresholds", "thresholds for other arguments", "manifest.json", ("thresholds.toml", "thresholds.json", "*.png", "*.svg")
 )

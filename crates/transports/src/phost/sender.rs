@@ -172,15 +172,8 @@ impl Sender {
 
     /// Repeats the requests of flows that were not heard from for an interval.
     pub fn timeout(&mut self, now: Time, rules: &Rules, out: &mut Outbox<Header>) {
-        while let Some((at, slot)) = self.retries.peek()
-            && at <= now
-        {
+        while let Some(slot) = self.retries.expired(now, |slot| self.flows[slot].last_heard + rules.spans.retry) {
             let flow = &mut self.flows[slot];
-            let quiet_until = flow.last_heard + rules.spans.retry;
-            if quiet_until > now {
-                self.retries.set(slot, quiet_until);
-                continue;
-            }
             flow.doublings = (flow.doublings + 1).min(RETRY_DOUBLINGS_MAX);
             self.retries.set(slot, now + rules.spans.retry * (1 << flow.doublings));
             self.request(slot, rules, out);
