@@ -39,7 +39,7 @@ pub trait LinkLayer<H> {
     fn queue_changes(&mut self, books: &mut Self::Books, packets: i32, bytes: i64) {
         let _ = (books, packets, bytes);
     }
-    /// A packet was queued. What it pushed out has left the queue, and so has the packet itself if it found the port free and empty and left at once.
+    /// A packet was queued. What it pushed out has left the queue, and so has the packet that a free port sent at once.
     fn queued(&mut self, books: &mut Self::Books) {
         let _ = books;
     }
@@ -327,8 +327,6 @@ impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
             } else {
                 egress.transmit(link, id, &mut self.link_layer);
             }
-        } else if may_pass {
-            self.enqueue_at_free_link(link, id, ingress);
         } else {
             self.enqueue_and_serve(link, id, ingress);
         }
@@ -351,8 +349,8 @@ impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
         if self.effects.any {
             return self.enqueue_with_effects(link);
         }
-        self.link_layer.queued(&mut egress.books);
         self.serve_or_schedule(link);
+        self.link_layer.queued(&mut self.egress_ports[link.index()].books);
     }
 
     /// The slow path of queueing: the discipline had side effects.
@@ -360,24 +358,6 @@ impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
     #[inline(never)]
     fn enqueue_with_effects(&mut self, link: LinkId) {
         self.apply_effects(link);
-        self.link_layer.queued(&mut self.egress_ports[link.index()].books);
-        self.serve_or_schedule(link);
-        self.run_errands();
-    }
-
-    /// Queues a packet that found the link free and did not pass. If the queue was empty and the packet leaves at once, it has not waited, and it is as if it had passed.
-    #[inline(never)]
-    fn enqueue_at_free_link(&mut self, link: LinkId, id: PacketId, ingress: PortNumber) {
-        let egress = &mut self.egress_ports[link.index()];
-        if egress.queued_packets > 0 {
-            return self.enqueue_and_serve(link, id, ingress);
-        }
-        let bytes = i64::from(self.link_layer.pool()[id].size_bytes);
-        egress.queue_changes(1, bytes, &mut self.link_layer);
-        egress.discipline.enqueue(&mut port_call!(self, egress, ingress), id);
-        if self.effects.any {
-            self.apply_effects(link);
-        }
         self.serve_or_schedule(link);
         self.link_layer.queued(&mut self.egress_ports[link.index()].books);
         self.run_errands();

@@ -269,6 +269,8 @@ mod ports {
         dropped: Vec<DropReason>,
         marked: u64,
         queued: i32,
+        /// The most packets that were queued.
+        peak: i32,
     }
 
     impl LinkLayer<()> for Below {
@@ -308,6 +310,9 @@ mod ports {
         fn queue_changes(&mut self, (): &mut (), packets: i32, _: i64) {
             self.queued += packets;
         }
+        fn queued(&mut self, (): &mut ()) {
+            self.peak = self.peak.max(self.queued);
+        }
         fn marked(&mut self, (): &mut (), packets: u64) {
             self.marked += packets;
         }
@@ -331,6 +336,7 @@ mod ports {
                 dropped: Vec::new(),
                 marked: 0,
                 queued: 0,
+                peak: 0,
             };
             let mut all = Ports::new(below, vec![Calls::new()]);
             for (number, port) in (0..).zip(ports) {
@@ -468,6 +474,26 @@ mod ports {
         node.0.link_layer.now = LATER;
         node.0.alarm(LinkId(0));
         assert!(node.calls().ends_with("dequeue at 0 from local, dequeue at 0 from local"), "one to lose, one to send");
+    }
+
+    /// The first packet is on the wire and the second one waits. When the link is free, the second one leaves and a third one comes. Whichever happens first, one packet waits at a time.
+    #[test]
+    fn a_packet_that_leaves_when_another_comes_does_not_lengthen_the_queue() {
+        for arrives_first in [true, false] {
+            let mut node = Node::new([fifo(), fifo()]);
+            node.arrive(1, 0, 1);
+            node.arrive(2, 0, 1);
+            node.0.link_layer.now = Time::from_ps(1100);
+            if arrives_first {
+                node.arrive(3, 0, 1);
+                assert!(!node.0.is_due(LinkId(0)), "the service event is stale");
+            } else {
+                node.0.serve_now(LinkId(0));
+                node.arrive(3, 0, 1);
+            }
+            assert_eq!(node.sent().len(), 2);
+            assert_eq!((node.0.link_layer.queued, node.0.link_layer.peak), (1, 1));
+        }
     }
 
     /// A port that waits still takes packets, which may go first; a closed one does not.

@@ -335,9 +335,10 @@ impl Sender {
         }
         self.arbitrate(now, slot);
         self.control_rate(slot, ack, new);
-        self.recover(slot, ack.acked);
+        let answered = self.recover(slot, ack.acked);
         let state = &mut self.flows[slot];
-        if advance > 0 {
+        // After a probe's answer, packets are sent again: they have a whole timeout, too.
+        if advance > 0 || answered {
             state.arm(now, &self.config);
         }
         if state.started {
@@ -360,8 +361,8 @@ impl Sender {
         }
     }
 
-    /// Finds lost packets: by those that arrived beyond them, or by the answer to a probe, which was sent after them.
-    fn recover(&mut self, slot: u32, acked: Acked) {
+    /// Finds lost packets: by those that arrived beyond them, or by the answer to a probe, which was sent after them. Returns whether this is the answer to a probe.
+    fn recover(&mut self, slot: u32, acked: Acked) -> bool {
         let state = &mut self.flows[slot];
         if state.board.find_lost(self.config.dup_ack_threshold) {
             state.stop_timing();
@@ -370,13 +371,14 @@ impl Sender {
                 state.note_cut();
             }
         }
-        if acked == Acked::Probe
-            && let Some(below) = state.probed.take()
-        {
-            state.board.lose_below(below);
-            state.stop_timing();
-            state.credit = true;
+        if acked != Acked::Probe {
+            return false;
         }
+        let Some(below) = state.probed.take() else { return false };
+        state.board.lose_below(below);
+        state.stop_timing();
+        state.credit = true;
+        true
     }
 
     /// Whether the flow is in the lowest queue, where it sends a probe before each data packet.

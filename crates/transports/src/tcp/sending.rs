@@ -222,14 +222,12 @@ impl Sending {
     /// Whether the first missing packet is lost, by the count of duplicates or by the packets acknowledged beyond it (RFC 6675 §5,
     /// steps 1 and 2). It is false until the losses that the timer found are repaired (RFC 6582 §4).
     pub(super) fn is_hole_lost(&self, config: &Config) -> bool {
-        let beyond = self.acked.highest(config.dup_ack_threshold);
+        if self.duplicates < config.dup_ack_threshold && self.acked.highest(config.dup_ack_threshold).is_none() {
+            return false;
+        }
         // Without selective acknowledgement, what was sent again without need causes duplicates of exactly this number (RFC 6582 §3.2 step 2, RFC 6675 §5.1).
-        let is_repaired = if config.sack || self.recover == 0 {
-            self.first_missing() >= self.recover
-        } else {
-            self.first_missing() > self.recover
-        };
-        is_repaired && (self.duplicates >= config.dup_ack_threshold || beyond.is_some())
+        let may_be_needless = !config.sack && self.recover > 0;
+        self.first_missing() >= self.recover + u32::from(may_be_needless)
     }
 
     /// Halves the window for a loss. Packets that limited transmit sent beyond the window do not count (RFC 5681 §3.2 step 2).
