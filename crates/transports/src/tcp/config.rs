@@ -136,6 +136,7 @@ pub struct Config {
     /// Whether fast recovery halves the window if it was cut for a mark in the same window of packets: `halve` (it always does: RFC 5681) or `once_per_window` (the window that the
     /// mark left stays: RFC 3168, Linux).
     #[serde(skip_serializing_if = "RecoveryAfterCut::is_default")]
+    #[schemars(extend("default" = "halve"))]
     pub recovery_after_cut: RecoveryAfterCut,
     /// Whether duplicate acknowledgements say that a packet is lost: `auto` (not under packet spraying), `on` or `off`.
     pub fast_retransmit: FastRetransmit,

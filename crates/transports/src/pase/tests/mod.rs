@@ -217,22 +217,23 @@ fn in_lower_queues_a_timeout_sends_a_probe_and_its_answer_a_retransmission() {
     }
 }
 
-/// The first flow holds the top queue, although all its data is lost. The second one loses its last packet again and again: after the first timeout of 200 ms, the answer to the probe
-/// makes it send the packet again, and its next probe follows 400 ms after that.
+/// The shorter flow loses each second packet at its NIC, so the longer one is in the lower queue of a link that is half idle. From 10 ms on, all data of the longer flow is lost. After the
+/// first timeout of 200 ms, the answer to its probe makes it send again, and the next probe follows 400 ms after that.
 #[test]
 fn what_is_sent_after_a_probe_has_a_whole_timeout() {
     let mut pair = Pair::<Pase>::new(&two_queues(Probing::OnTimeout), rack(3));
-    pair.on_packet(|sent| match data(sent) {
-        Some(number) if sent.packet.flow == FlowId(0) || number == 19 => Fate::Drop,
+    pair.on_packet(|sent| match (sent.packet.flow, data(sent)) {
+        (FlowId(0), Some(number)) if number % 2 == 0 && !sent.packet.retransmission => Fate::Drop,
+        (FlowId(1), Some(_)) if sent.at > us(10_000) => Fate::Drop,
         _ => Fate::Pass,
     });
-    pair.open(0, 1, 9600);
-    pair.open(0, 2, 19_200);
-    pair.run(SECOND);
-    let second = || pair.sent().iter().filter(|sent| sent.packet.flow == FlowId(1));
+    pair.open(0, 2, 96_000_000); // 0.8 s without losses
+    pair.open(1, 2, 192_000_000);
+    pair.run(us(800_000));
+    let longer = || pair.sent().iter().filter(|sent| sent.packet.flow == FlowId(1) && sent.packet.class == 1);
     let probes: Vec<Time> =
-        second().filter(|sent| matches!(sent.packet.header, Header::Probe { .. })).map(|sent| sent.at).collect();
-    let resent = second().find(|sent| sent.packet.retransmission).expect("a retransmission").at;
+        longer().filter(|sent| matches!(sent.packet.header, Header::Probe { .. })).map(|sent| sent.at).collect();
+    let resent = longer().find(|sent| sent.packet.retransmission).expect("a retransmission").at;
     assert!(probes[0] > us(200_000) && resent > probes[0] + Duration::from_us(200), "{probes:?}, {resent}");
     assert_eq!(probes[1], resent + Duration::from_ms(400));
 }
