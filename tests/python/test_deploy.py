@@ -468,11 +468,12 @@ TAGGER = """\
 #!/bin/bash
 echo "$*" >> "$0.log"
 case $2 in
-  set) test -e "$0.attached" ;;
-  attach) test ! -e "$0.attached" && touch "$0.attached" ;;
+  set) grep -qs "of this version" "$0.attached" ;;
+  attach) test ! -e "$0.attached" && echo "of this version" > "$0.attached" ;;
+  detach) rm "$0.attached" ;;
 esac
 """
-"""A `flowloom` whose tagger refuses to be set before it is attached, and to be attached twice."""
+"""A `flowloom` whose tagger refuses to be set before it is attached or if it is another version, and to be attached twice."""
 
 
 def test_the_script_of_hosts_changes_a_tagger_that_is_attached(tmp_path):
@@ -485,10 +486,14 @@ def test_the_script_of_hosts_changes_a_tagger_that_is_attached(tmp_path):
     script = "".join(line for line in script.splitlines(True) if "tcp_congestion_control=" not in line)
     with netns.Namespace() as space:
         space.link("eth0", address="10.9.8.1/24")
-        for _ in range(2):
+        for attached in (None, None, "of another version"):
+            if attached:
+                (tmp_path / "flowloom.attached").write_text(attached)
             space.script(script, "eth0", PATH=f"{tmp_path}:{os.environ['PATH']}")
     said = (tmp_path / "flowloom.log").read_text().splitlines()
-    assert said == [f"pias {verb} eth0 --thresholds 20kB,100kB" for verb in ("set", "attach", "set")]
+    change, attach = (f"pias {verb} eth0 --thresholds 20kB,100kB" for verb in ("set", "attach"))
+    anew = [change, "pias detach eth0", attach]
+    assert said == [*anew, change, *anew]
 
 
 @pytest.fixture

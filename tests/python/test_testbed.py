@@ -18,9 +18,11 @@ import namespaces
 from conftest import eventually
 from flowloom import Scenario, toml
 from flowloom._native import RunError, ScenarioError
+from flowloom.deploy.plan import plan_of
 from flowloom.tagging import command
 from flowloom.testbed import checks, keeper, machine, running
 from flowloom.testbed import namespaces as spaces
+from flowloom.testbed import network as networks
 from flowloom.testbed.network import Network
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "testbed" / "port.toml"
@@ -94,6 +96,16 @@ def test_ports_have_the_queues_that_deploy_prints():
             assert [queue["kind"] for queue in queues if queue.get("root")] == ["htb"]
             assert sorted(queue["handle"] for queue in queues if queue["kind"] == "bfifo") == ["10:", "11:", "12:", "13:"]
         assert network.view.marks in ("RED", command.PORT)
+
+
+def test_marks_at_random_with_a_share_of_0_are_none():
+    def marks(share):
+        port = {"mark_above": "5kB", "mark_all_above": "100kB", "mark_share": share}
+        plan = plan_of(STAR.set({"transport.name": "dctcp", "transport.dctcp.port": port}))
+        return plan.switches[0].groups()[0].port.profile
+
+    assert networks._marks(marks(0.0)) == ["--above", "100000B", "--queues", "1"]
+    assert marks(0.1).marks.is_random
 
 
 def test_a_testbed_is_up_until_it_is_removed(home):

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use crate::sys;
@@ -79,12 +79,16 @@ impl Batch {
     }
 }
 
+type Send = fn(BorrowedFd<'_>, &SocketAddr, u8, &[u8], usize) -> io::Result<()>;
+
 /// A UDP socket. It collects datagrams of one kind and gives them to the kernel together, and takes together what has arrived.
 pub struct Udp {
     socket: UdpSocket,
     batches: Vec<Batch>,
     /// Where batches do not go: a device on the way cannot cut them, or a datagram of them is longer than its MTU.
     uncut: HashSet<SocketAddr>,
+    /// The system call that sends. A test can let it refuse.
+    system: Send,
     lost: u64,
     inbox: sys::Inbox,
     /// What is in the inbox, and the first batch and byte that was not yet handed out.
@@ -116,6 +120,7 @@ impl Udp {
             socket,
             batches: Vec::new(),
             uncut: HashSet::new(),
+            system: sys::send,
             lost: 0,
             inbox,
             arrived: Vec::new(),
@@ -144,9 +149,9 @@ impl Udp {
         if whole {
             match self.send_now(batch, &batch.bytes)? {
                 Outcome::Sent => return Ok(()),
-                // Datagrams that are refused together may be sent one by one: to a device that cannot cut, or with an MTU below their length.
-                Outcome::Refused if datagrams > 1 => {}
-                Outcome::Refused | Outcome::Full => {
+                // Datagrams that do not go together may go one by one: to a device that cannot cut, or with an MTU below their length.
+                Outcome::Unfit if datagrams > 1 => {}
+                Outcome::Unfit | Outcome::Refused | Outcome::Full => {
                     self.lost += datagrams as u64;
                     return Ok(());
                 }
@@ -156,7 +161,7 @@ impl Udp {
         for datagram in batch.bytes.chunks(batch.segment) {
             match self.send_now(batch, datagram)? {
                 Outcome::Sent => sent = true,
-                Outcome::Refused | Outcome::Full => self.lost += 1,
+                Outcome::Unfit | Outcome::Refused | Outcome::Full => self.lost += 1,
             }
         }
         if whole && sent {
@@ -168,11 +173,12 @@ impl Udp {
     fn send_now(&mut self, Batch { to, tos, segment, .. }: &Batch, bytes: &[u8]) -> io::Result<Outcome> {
         loop {
             self.calls += 1;
-            match sys::send(self.socket.as_fd(), to, *tos, bytes, *segment) {
+            match (self.system)(self.socket.as_fd(), to, *tos, bytes, *segment) {
                 Ok(()) => return Ok(Outcome::Sent),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if is_full(&error) => return Ok(Outcome::Full),
                 Err(error) if is_broken(&error) => return Err(error),
+                Err(error) if is_unfit(&error) => return Ok(Outcome::Unfit),
                 Err(_) => return Ok(Outcome::Refused),
             }
         }
@@ -198,7 +204,9 @@ impl Udp {
 /// What the kernel did with what it was given to send.
 enum Outcome {
     Sent,
-    /// It does not send this to this address. A route, a firewall or an MTU is against it, or the network is down.
+    /// It cannot send it in this form: nobody on the way can cut it, or it is too long.
+    Unfit,
+    /// It does not send to this address now. A route or a firewall is against it, or the network is down.
     Refused,
     /// It has no room for it now.
     Full,
@@ -206,6 +214,11 @@ enum Outcome {
 
 fn is_full(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::WouldBlock || matches!(error.raw_os_error(), Some(libc::ENOBUFS | libc::ENOMEM))
+}
+
+/// Whether an error may be about the form of what is sent. A route can also give some of these.
+fn is_unfit(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL | libc::EMSGSIZE | libc::EOPNOTSUPP))
 }
 
 /// Whether an error is about the socket or this program. Every other one is about a datagram, and after it others can be sent and received: there are many such errors, and
@@ -378,5 +391,25 @@ mod tests {
         (0..4).for_each(|_| from.send(small, 0, &[7; 100]).unwrap());
         assert_eq!((from.flush().unwrap(), from.calls() - before), (0, 1), "other addresses get batches");
         receives(&mut other, 4, 100);
+    }
+
+    /// A firewall may refuse one call and allow the next. That says nothing about batches.
+    #[test]
+    fn a_batch_that_is_refused_once_is_no_reason_against_batches() {
+        thread_local!(static REFUSES: std::cell::Cell<u32> = const { std::cell::Cell::new(0) });
+        let bind = || Udp::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let (mut from, mut to) = (bind(), bind());
+        from.system = |socket, to, tos, bytes, segment| {
+            let left = REFUSES.get();
+            REFUSES.set(left.saturating_sub(1));
+            if left > 0 { Err(io::Error::from_raw_os_error(libc::EPERM)) } else { sys::send(socket, to, tos, bytes, segment) }
+        };
+        for (refused, lost) in [(1, 4), (0, 0)] {
+            REFUSES.set(refused);
+            let before = from.calls();
+            (0..4).for_each(|_| from.send(to.local_address().unwrap(), 0, &[7; 100]).unwrap());
+            assert_eq!((from.flush().unwrap(), from.calls() - before), (lost, 1));
+        }
+        receives(&mut to, 4, 100);
     }
 }

@@ -1,6 +1,6 @@
 //! The driver of one endpoint on a real host. It has no clock and no socket: each call passes the time and the network.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ use crate::nic::EmulatedNic;
 use crate::stats::Stats;
 use crate::store::Store;
 use crate::transfers::{Admission, Incoming, Outgoing, Payload, Sent};
-use crate::trust::{self, Affair, Identity, Kind, Peers, Rejection};
+use crate::trust::{self, Affair, Identity, Kind, Need, Peers, Rejection};
 
 #[cfg(test)]
 mod tests;
@@ -208,12 +208,15 @@ struct Surroundings<T: Transport> {
     outgoing: Outgoing,
     incoming: Incoming,
     store: Box<dyn Store>,
-    /// How many open flows there are with each node.
+    /// How many open flows there are with each node, and how many of them are planned for later.
     open_with: Vec<usize>,
+    planned_with: Vec<usize>,
     /// The ends of flows that the other ends of these are to be told, and why.
     ends: Vec<(FlowId, NodeId, String)>,
     /// The flows from here that were given up, until their destinations have confirmed that they know.
     farewells: HashMap<NodeId, Farewells>,
+    /// For how long a node is told again that has not confirmed.
+    silence: Duration,
     notices: VecDeque<Notice>,
     stats: Stats,
     send_buffer: Box<[u8]>,
@@ -221,10 +224,20 @@ struct Surroundings<T: Transport> {
     error: Option<io::Error>,
 }
 
-/// The flows to one node that were given up here, with their causes, and when the node was last told.
+/// The flows to one node that were given up here, with their causes.
 struct Farewells {
     flows: BTreeMap<FlowId, &'static str>,
+    /// When the node was last told.
     told: Time,
+    /// Until when it is told again and again. Later, it is told when it says something.
+    until: Time,
+}
+
+impl Farewells {
+    /// When the node is told again although it says nothing.
+    fn next(&self) -> Option<Time> {
+        Some(self.told + CONFIRM).filter(|next| *next < self.until)
+    }
 }
 
 /// A node's surroundings during a call on its endpoint.
@@ -310,11 +323,10 @@ impl<T: Transport> Surroundings<T> {
 
     /// Stores new bytes of a flow.
     fn keep(&mut self, flow: FlowId, offset: u64, new: Option<&[u8]>) {
-        self.stats.payload_bytes_delivered += new.map_or(0, |bytes| bytes.len() as u64);
         let open = self.incoming.insert(flow, new.map(|bytes| (offset, offset + bytes.len() as u64)));
-        if let Some(bytes) = new.filter(|_| open)
-            && let Err(error) = self.store.write(flow, offset, bytes)
-        {
+        let Some(bytes) = new.filter(|_| open) else { return };
+        self.stats.payload_bytes_delivered += bytes.len() as u64;
+        if let Err(error) = self.store.write(flow, offset, bytes) {
             self.refuse(flow, &error);
         }
     }
@@ -371,19 +383,32 @@ impl<T: Transport> Surroundings<T> {
         // Otherwise, the destination has ended the flow itself, or its process has.
         if sent.started.is_some() && (by_transport || cause == Cause::Silent) {
             self.ends.push((flow, dst, cause.name().to_owned()));
-            let farewells = self.farewells.entry(dst).or_insert_with(|| Farewells { flows: BTreeMap::new(), told: self.clock });
+            let clock = self.clock;
+            let farewells =
+                self.farewells.entry(dst).or_insert_with(|| Farewells { flows: BTreeMap::new(), told: clock, until: clock });
             farewells.flows.insert(flow, cause.name());
+            // A node that is silent would not confirm.
+            if by_transport {
+                farewells.until = clock + self.silence;
+            }
         }
         self.notices.push_back(Notice::Aborted { flow, sent, cause });
     }
 
-    /// Tells a node that is alive the ends of flows that it has not confirmed. A node in which a flow is open asks for signs of life, so this comes to pass.
+    /// Tells a node the ends of flows that it has not confirmed.
     fn repeat_farewells(&mut self, peer: NodeId) {
         let Some(farewells) = self.farewells.get_mut(&peer).filter(|farewells| self.clock >= farewells.told + CONFIRM) else {
             return;
         };
         farewells.told = self.clock;
         self.ends.extend(farewells.flows.iter().take(ENDS_BATCH).map(|(flow, cause)| (*flow, peer, (*cause).to_owned())));
+    }
+
+    /// Tells the nodes again for which it is time.
+    fn repeat_due_farewells(&mut self) {
+        let due = |farewells: &Farewells| farewells.next().is_some_and(|next| next <= self.clock);
+        let peers: Vec<NodeId> = self.farewells.iter().filter(|(_, farewells)| due(farewells)).map(|(peer, _)| *peer).collect();
+        peers.into_iter().for_each(|peer| self.repeat_farewells(peer));
     }
 
     /// A flow's destination knows that it has ended.
@@ -396,14 +421,6 @@ impl<T: Transport> Surroundings<T> {
         }
     }
 
-    /// Ends all flows from and to a node.
-    fn end_all(&mut self, peer: NodeId, cause: &Cause) {
-        for flow in self.outgoing.to(peer) {
-            self.give_up(flow, cause.clone());
-        }
-        self.lose_all(peer, cause);
-    }
-
     /// Ends all flows from a node.
     fn lose_all(&mut self, peer: NodeId, cause: &Cause) {
         for flow in self.incoming.from(peer) {
@@ -414,15 +431,34 @@ impl<T: Transport> Surroundings<T> {
     /// Notes that there is one more open flow with a node.
     fn open(&mut self, peer: NodeId) {
         self.open_with[peer.index()] += 1;
-        self.peers.set_needed(self.clock, peer, true);
+        self.note_need(peer);
     }
 
     /// Notes that there is one open flow less with a node.
     fn close(&mut self, peer: NodeId) {
         self.open_with[peer.index()] -= 1;
-        if self.open_with[peer.index()] == 0 {
-            self.peers.set_needed(self.clock, peer, false);
-        }
+        self.note_need(peer);
+    }
+
+    /// Notes that one more flow to a node is planned for later.
+    fn plan(&mut self, peer: NodeId) {
+        self.planned_with[peer.index()] += 1;
+        self.open(peer);
+    }
+
+    /// Notes that an open flow is no longer planned for later.
+    fn unplan(&mut self, peer: NodeId) {
+        self.planned_with[peer.index()] -= 1;
+        self.note_need(peer);
+    }
+
+    fn note_need(&mut self, peer: NodeId) {
+        let need = match (self.open_with[peer.index()], self.planned_with[peer.index()]) {
+            (0, _) => Need::None,
+            (open, planned) if open == planned => Need::Later,
+            _ => Need::Now,
+        };
+        self.peers.set_need(self.clock, peer, need);
     }
 
     /// Writes to the network what the NIC has sent.
@@ -580,8 +616,10 @@ impl<T: Transport> Driver<T> {
             incoming: Incoming::new(cluster.id_space(), me),
             store,
             open_with: vec![0; nodes],
+            planned_with: vec![0; nodes],
             ends: Vec::new(),
             farewells: HashMap::new(),
+            silence: profile.silence,
             notices: VecDeque::new(),
             stats: Stats::default(),
             send_buffer: vec![0; DATAGRAM_BYTES_MAX].into(),
@@ -609,6 +647,12 @@ impl<T: Transport> Driver<T> {
     /// Flows from here that are neither acknowledged nor given up.
     pub fn unacknowledged(&self) -> usize {
         self.around.outgoing.len()
+    }
+
+    /// Flows from here that were given up, and whose destinations are told so again until they confirm it, or [`Profile::silence`](crate::Profile::silence) is over.
+    pub fn unconfirmed(&self) -> usize {
+        let told = self.around.farewells.values().filter(|farewells| farewells.until > self.around.clock);
+        told.map(|farewells| farewells.flows.len()).sum()
     }
 
     /// Flows from here that are neither acknowledged nor given up, and what was sent of each.
@@ -644,23 +688,25 @@ impl<T: Transport> Driver<T> {
             background: false,
         };
         let flow = self.admit(clock, flow, Payload::Data(data))?;
+        self.around.open(dst);
         self.around.set_now(start);
         self.begin(flow, None);
         Ok(flow.id)
     }
 
     /// Plans a flow of zeros. It begins at its start, in a call of [`Driver::advance`], or later, when there is a session with its destination; the two greet each
-    /// other now. Its id and its source are chosen here.
+    /// other now. The destination may be silent until the start, and for [`Profile::silence`](crate::Profile::silence) after it. The flow's id and its source are chosen here.
     ///
     /// # Errors
     /// As [`Driver::open`].
     pub fn plan(&mut self, clock: Time, flow: Flow) -> io::Result<FlowId> {
         let flow = self.admit(clock, flow, Payload::Zeros(flow.size.get()))?;
+        self.around.plan(flow.dst);
         self.planned.insert((flow.start, flow.id), flow);
         Ok(flow.id)
     }
 
-    /// Gives a flow an id and a place among the open ones.
+    /// Gives a flow an id and a place among those from here.
     fn admit(&mut self, clock: Time, flow: Flow, payload: Payload) -> io::Result<Flow> {
         let Driver { around, flow_ids, .. } = self;
         let (src, dst) = (around.me, flow.dst);
@@ -674,7 +720,6 @@ impl<T: Transport> Driver<T> {
         let id = flow_ids.next().ok_or_else(|| invalid(used_up.into()))?;
         around.set_clock(clock);
         around.outgoing.insert(id, dst, payload);
-        around.open(dst);
         Ok(Flow { id, src, ..flow })
     }
 
@@ -693,13 +738,15 @@ impl<T: Transport> Driver<T> {
     fn begin_planned(&mut self, network: &mut impl Datagrams) {
         while let Some(next) = self.planned.first_entry().filter(|next| next.key().0 <= self.around.now) {
             let flow = next.remove();
+            self.around.unplan(flow.dst);
             self.begin(flow, Some(&mut *network));
         }
     }
 
     /// When [`Driver::advance`] must be called next.
     pub fn next_instant(&self) -> Option<Time> {
-        self.next_event().into_iter().chain(self.around.peers.poll_timeout()).min()
+        let farewells = self.around.farewells.values().filter_map(Farewells::next);
+        self.next_event().into_iter().chain(self.around.peers.poll_timeout()).chain(farewells).min()
     }
 
     /// When the endpoint or the NIC has something to do, or a flow starts.
@@ -735,6 +782,7 @@ impl<T: Transport> Driver<T> {
                 self.refill(network);
             }
         }
+        self.around.repeat_due_farewells();
         self.around.send_ends(network)?;
         self.around.greet(network)?;
         self.around.flush(network)
@@ -745,15 +793,12 @@ impl<T: Transport> Driver<T> {
         while let Some(affair) = self.around.peers.poll_affair() {
             match affair {
                 Affair::Met { peer, again } => self.meet(peer, again),
-                Affair::Silent { peer } => {
-                    self.forget_unbegun(peer);
-                    self.around.end_all(peer, &Cause::Silent);
-                }
+                Affair::Silent { peer } => self.end_begun(peer, &Cause::Silent),
                 Affair::Differs { peer, what, proven } => {
                     self.around.notices.push_back(Notice::Differs { peer, what: what.clone() });
                     if proven {
-                        self.forget_unbegun(peer);
-                        self.around.end_all(peer, &Cause::Differs(what));
+                        self.forget_planned(peer);
+                        self.end_begun(peer, &Cause::Differs(what));
                     }
                 }
             }
@@ -761,10 +806,26 @@ impl<T: Transport> Driver<T> {
         self.around.greet(network)
     }
 
-    /// Forgets the flows to a node that have not begun.
-    fn forget_unbegun(&mut self, peer: NodeId) {
+    /// Ends all flows from and to a node, but for those that are planned for later.
+    fn end_begun(&mut self, peer: NodeId, cause: &Cause) {
         self.waiting.retain(|flow| flow.dst != peer);
-        self.planned.retain(|_, flow| flow.dst != peer);
+        let planned: HashSet<FlowId> = self.planned.values().map(|flow| flow.id).collect();
+        for flow in self.around.outgoing.to(peer).into_iter().filter(|flow| !planned.contains(flow)) {
+            self.around.give_up(flow, cause.clone());
+        }
+        self.around.lose_all(peer, cause);
+    }
+
+    /// Plans no flow to a node any more.
+    fn forget_planned(&mut self, peer: NodeId) {
+        let Driver { around, planned, .. } = self;
+        planned.retain(|_, flow| {
+            let stays = flow.dst != peer;
+            if !stays {
+                around.unplan(peer);
+            }
+            stays
+        });
     }
 
     /// Begins the flows that waited for a session with a node. If the node was restarted, those that have begun cannot go on.

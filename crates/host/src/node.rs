@@ -138,7 +138,8 @@ impl<T: Transport, D: Datagrams> Node<T, D> {
         self.driver.open(self.clock.now(), dst, data)
     }
 
-    /// Plans to send a flow of zeros, which begins at its start, in the time of this node. Its id and its source are chosen here.
+    /// Plans to send a flow of zeros, which begins at its start, in the time of this node, or when its destination is there. It is given up if that takes longer than
+    /// [`Profile::silence`](crate::Profile::silence) after the start. Its id and its source are chosen here.
     ///
     /// # Errors
     /// As [`Node::send`].
@@ -208,6 +209,12 @@ impl<T: Transport, D: Datagrams> Node<T, D> {
     /// How many flows from this node are not yet acknowledged.
     pub fn unacknowledged(&self) -> usize {
         self.driver.unacknowledged()
+    }
+
+    /// How many flows from this node were given up, and their destinations may not know it yet. They are told until they confirm it, for
+    /// [`Profile::silence`](crate::Profile::silence) at most. If the node ends earlier, they notice only that it is gone.
+    pub fn unconfirmed(&self) -> usize {
+        self.driver.unconfirmed()
     }
 
     /// Counters since the node was created.

@@ -21,13 +21,14 @@ pub struct Stats {
     pub send_failures: u64,
     /// Packets that the emulated NIC dropped.
     pub nic_drops: u64,
-    /// Packets that were not sent as datagrams: link frames, and data that was acknowledged while it was queued.
+    /// Packets that were not sent as datagrams: link frames, packets to nodes without a session, data of flows that ended while it was queued, and what the endpoint says
+    /// about flows that the driver has ended or refused, such as acknowledgements and tokens.
     pub unsendable: u64,
     /// Datagrams that the endpoint received.
     pub packets_received: u64,
     /// Received datagrams that were marked with congestion experienced.
     pub packets_marked: u64,
-    /// Payload bytes that arrived for the first time.
+    /// Payload bytes of open flows that arrived for the first time.
     pub payload_bytes_delivered: u64,
     /// Datagrams ignored because they are not packets of this network.
     pub foreign: u64,

@@ -166,7 +166,7 @@ fn parse<T: DeserializeOwned>(text: &str) -> Result<T> {
 }
 
 /// Runs a command of iproute2; returns what it prints.
-fn run(program: &str, arguments: &[&str]) -> Result<String> {
+pub fn run(program: &str, arguments: &[&str]) -> Result<String> {
     let output = Command::new(program).args(arguments).output().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Error::System(format!("the command `{program}` is missing; install iproute2")),
         _ => Error::System(format!("cannot run `{program}`: {error}")),

@@ -59,20 +59,22 @@ struct Attachment {
     qdisc: bool,
     /// What the device had before the exact mode; 0 without it.
     gso_segments_max: u64,
+    /// The digest of the object with the programs; 0 in versions that did not note it.
+    object: u64,
 }
 
 impl Attachment {
     fn words(self) -> [u64; ATTACHMENT] {
         let (first, second) = self.name.split_at(8);
         let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or_default());
-        [word(first), word(second), self.clsact.into(), self.qdisc.into(), self.gso_segments_max, 0, 0, 0]
+        [word(first), word(second), self.clsact.into(), self.qdisc.into(), self.gso_segments_max, self.object, 0, 0]
     }
 
     fn from_words(words: &[u64; ATTACHMENT]) -> Attachment {
         let mut name = [0; NAME_BYTES];
         name[..8].copy_from_slice(&words[0].to_le_bytes());
         name[8..].copy_from_slice(&words[1].to_le_bytes());
-        Attachment { name, clsact: words[2] != 0, qdisc: words[3] != 0, gso_segments_max: words[4] }
+        Attachment { name, clsact: words[2] != 0, qdisc: words[3] != 0, gso_segments_max: words[4], object: words[5] }
     }
 
     fn device(&self) -> String {
@@ -87,10 +89,15 @@ impl Tagger {
     ///
     /// There is no such device, it has a tagger, or the system refuses (it must be run as root). Then nothing is left behind.
     pub fn attach(device: &str, rules: &Rules, options: Options) -> Result<Tagger> {
+        Tagger::attach_object(device, rules, options, OBJECT)
+    }
+
+    fn attach_object(device: &str, rules: &Rules, options: Options, object: &[u8]) -> Result<Tagger> {
         let mut device = Device::find(device)?;
         bpffs::mount()?;
         let tagger = Tagger { folder: bpffs::folder_of(device.index)?, device: device.name.clone() };
         if tagger.is_attached(&device)? {
+            tagger.check_version()?;
             let name = &device.name;
             return Err(Error::Input(format!("{name} has a tagger; change it with `set`, or detach it first")));
         }
@@ -105,7 +112,7 @@ impl Tagger {
             device = Device::find(&tagger.device)?;
         }
         bpffs::make(&tagger.folder)?;
-        match tagger.attach_programs(&device, rules, options) {
+        match tagger.attach_programs(&device, rules, options, object) {
             Ok(()) => Ok(tagger),
             Err(error) => {
                 // The first error is what counts.
@@ -115,16 +122,16 @@ impl Tagger {
         }
     }
 
-    fn attach_programs(&self, device: &Device, rules: &Rules, options: Options) -> Result<()> {
+    fn attach_programs(&self, device: &Device, rules: &Rules, options: Options, object: &[u8]) -> Result<()> {
         let mut loader = EbpfLoader::new();
         loader.map_max_entries("flows", options.table_size);
-        let mut programs = programs::load(loader, OBJECT, &[TAG, SWEEP])?;
+        let mut programs = programs::load(loader, object, &[TAG, SWEEP])?;
         for name in MAPS {
             let map = programs.map(name).ok_or_else(|| missing(name))?;
             map.pin(self.folder.join(name)).map_err(failed("pin a map"))?;
         }
         self.set(rules)?;
-        let mut attachment = Attachment::default();
+        let mut attachment = Attachment { object: digest(object), ..Attachment::default() };
         for (to, from) in attachment.name.iter_mut().zip(device.name.bytes()) {
             *to = from;
         }
@@ -158,14 +165,24 @@ impl Tagger {
     ///
     /// # Errors
     ///
-    /// The device has none.
+    /// The device has none, or its programs are those of another version: they may have other rules, and other places for what they count.
     pub fn open(device: &str) -> Result<Tagger> {
         let device = Device::find(device)?;
         let tagger = Tagger { folder: bpffs::folder_of(device.index)?, device: device.name.clone() };
         if !tagger.is_attached(&device)? {
             return Err(none(&device.name));
         }
+        tagger.check_version()?;
         Ok(tagger)
+    }
+
+    /// Checks that the programs are those that this version attaches.
+    fn check_version(&self) -> Result<()> {
+        if self.attachment()?.object == digest(OBJECT) {
+            return Ok(());
+        }
+        let name = &self.device;
+        Err(Error::Input(format!("{name} has a tagger of another version of this program; detach it, and attach it again")))
     }
 
     /// Whether the programs in the folder are those that the device runs.
@@ -289,6 +306,11 @@ impl Tagger {
     }
 }
 
+/// The 64-bit FNV-1a of an object.
+fn digest(object: &[u8]) -> u64 {
+    object.iter().fold(0xCBF2_9CE4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01B3))
+}
+
 fn none(device: &str) -> Error {
     Error::Input(format!("{device} has no tagger; `attach {device}` attaches one (only root sees taggers)"))
 }
@@ -342,9 +364,65 @@ mod tests {
 
     #[test]
     fn the_attachment_is_read_as_it_was_written() {
-        let mut attachment = Attachment { clsact: true, gso_segments_max: 65_535, ..Attachment::default() };
+        let mut attachment =
+            Attachment { clsact: true, gso_segments_max: 65_535, object: digest(OBJECT), ..Attachment::default() };
         attachment.name[..12].copy_from_slice(b"enp129s0f0.7");
         assert_eq!(Attachment::from_words(&attachment.words()), attachment);
         assert_eq!(attachment.device(), "enp129s0f0.7");
+    }
+
+    /// A network namespace whose loopback device carries nothing. It and the tagger in it end with the test.
+    struct Namespace(String);
+
+    impl Namespace {
+        /// Moves this thread into a new namespace; an error if this user may not.
+        fn enter() -> Result<Namespace> {
+            let name = format!("flowloom-version-{}", std::process::id());
+            crate::device::run("ip", &["netns", "add", &name])?;
+            let entered = crate::device::enter_namespace(&name);
+            if entered.is_err() {
+                let _ = crate::device::run("ip", &["netns", "delete", &name]);
+            }
+            entered.map(|()| Namespace(name))
+        }
+    }
+
+    impl Drop for Namespace {
+        fn drop(&mut self) {
+            let _ = Tagger::detach("lo");
+            let _ = crate::device::run("ip", &["netns", "delete", &self.0]);
+        }
+    }
+
+    /// Says why a test is skipped. Where `TESTBED=require` says that it can run, this is a failure.
+    fn skip(reason: &Error) {
+        assert!(std::env::var("TESTBED").as_deref() != Ok("require"), "TESTBED=require, but {reason}");
+        println!("skipped: {reason}");
+    }
+
+    #[test]
+    fn a_tagger_of_another_version_is_named_and_gives_way() {
+        // In the other version, the second of silence that ends a message is a nanosecond longer. Compilers write "more than" a number in different ways.
+        let mut other = OBJECT.to_vec();
+        let about_a_second = 999_999_999..=1_000_000_001;
+        let number = |bytes: &[u8]| u32::from_le_bytes(bytes.try_into().unwrap());
+        let second = other.windows(4).position(|bytes| about_a_second.contains(&number(bytes))).expect("a second");
+        let longer = number(&other[second..second + 4]) + 1;
+        other[second..second + 4].copy_from_slice(&longer.to_le_bytes());
+        let rules = Rules::new(vec![flowloom_core::Bytes::new(20_000)]);
+        let _namespace = match Namespace::enter() {
+            Ok(namespace) => namespace,
+            Err(error) => return skip(&error),
+        };
+        if let Err(error) = Tagger::attach_object("lo", &rules, Options::default(), &other) {
+            return skip(&error);
+        }
+        for refused in [Tagger::open("lo"), Tagger::attach("lo", &rules, Options::default())] {
+            let why = refused.err().expect("the tagger is another one").to_string();
+            assert!(why.contains("lo has a tagger of another version") && why.contains("detach it"), "{why}");
+        }
+        Tagger::detach("lo").unwrap();
+        Tagger::attach("lo", &rules, Options::default()).unwrap();
+        assert_eq!(Tagger::open("lo").unwrap().rules().unwrap(), rules);
     }
 }

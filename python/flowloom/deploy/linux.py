@@ -310,7 +310,14 @@ def host(plan: Plan) -> File | None:
         if tagger.thresholds:
             thresholds = ",".join(map(size, tagger.thresholds))
             given = f'"$dev" --thresholds {thresholds}'
-            block.add(source, f"{tagger.change} {given} 2> /dev/null || {tagger.command} {given}  # it may be attached")
+            block.note("A tagger of this version is changed. One of another version gives way.")
+            block.add(
+                source,
+                f"if ! {tagger.change} {given} 2> /dev/null; then",
+                f'  {tagger.detach} "$dev" 2> /dev/null || true',
+                f"  {tagger.command} {given}",
+                "fi",
+            )
         else:
             block.note(f"{source}: there is one class, and nothing to tag.")
     return File("hosts.sh", block.text, executable=True)

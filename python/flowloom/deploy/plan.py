@@ -297,6 +297,11 @@ class Tagger:
         """The command that changes its thresholds where it is attached."""
         return f"{self.command.removesuffix(' attach')} set"
 
+    @property
+    def detach(self) -> str:
+        """The command that detaches it from a device."""
+        return f"{self.command.removesuffix(' attach')} detach"
+
 
 @dataclasses.dataclass(frozen=True)
 class Host:

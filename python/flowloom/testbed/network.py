@@ -274,7 +274,7 @@ def _marks(profile: Port) -> list[str]:
     if profile.marks is None:
         raise ValueError("the port marks")
     by = ["--by", "queue"] if profile.marks.by_queue and len(profile.queues) > 1 else []
-    return ["--above", f"{profile.marks.above}B", "--queues", str(len(profile.queues)), *by]
+    return ["--above", f"{profile.marks.begins}B", "--queues", str(len(profile.queues)), *by]
 
 
 def _marked(node: Node, device: str) -> int:

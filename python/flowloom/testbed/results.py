@@ -17,7 +17,7 @@ from flowloom import columns, provenance
 from flowloom._native import RunError, ScenarioError
 from flowloom.backlog import in_summary
 from flowloom.results import Results, seed_of
-from flowloom.scenario import Progress, Scenario, Source
+from flowloom.scenario import Progress, Scenario, Source, located
 from flowloom.words import shown
 
 _AT_SENDER = {"planned", "open", "acknowledged", "aborted"}
@@ -166,7 +166,7 @@ def result(
     record["key"] = hashlib.sha256(f"hosts\n{wanted.key_of(resolved)}".encode()).hexdigest()[:20]
     summary = json.loads(outcome["summary"])
     summary["marks"], summary["drops"]["total"] = marks, drops
-    return Results(summary | in_summary(flows), resolved, record, _flows=flows, _series={})
+    return Results(summary | in_summary(flows), located(resolved), record, _flows=flows, _series={})
 
 
 def write(

@@ -274,7 +274,8 @@ where
     let stays = options.save.is_some() || options.discard || cluster.network().node(me).kind != NodeKind::Host;
     let mut good = true;
     let until = options.until.map_or(Time::MAX, |ns| START + flowloom_core::Duration::from_ns(ns));
-    while node.now() < until && (node.unacknowledged() > 0 || stays && !ended.load(Ordering::Relaxed)) {
+    while node.now() < until && (node.unacknowledged() > 0 || node.unconfirmed() > 0 || stays && !ended.load(Ordering::Relaxed))
+    {
         node.step(INPUT_CHECK_INTERVAL)?;
         while let Some(notice) = node.poll_notice() {
             good &= !matches!(notice, Notice::Aborted { .. });

@@ -51,8 +51,8 @@ fn pair<T: Transport>(config: &T::Config) -> (Driver<T>, Driver<T>) {
 /// Lets two nodes greet each other.
 fn meet<T: Transport>(a: &mut Driver<T>, b: &mut Driver<T>) {
     let (me, peer) = (a.around.me, b.around.me);
-    a.around.peers.set_needed(at_us(0), peer, true);
-    a.around.peers.set_needed(at_us(0), peer, false);
+    a.around.peers.set_need(at_us(0), peer, Need::Now);
+    a.around.peers.set_need(at_us(0), peer, Need::None);
     let (mut to_a, mut to_b) = (MemoryNetwork::default(), MemoryNetwork::default());
     for _ in 0..3 {
         a.advance(at_us(0), &mut to_a).unwrap();
@@ -633,15 +633,33 @@ fn a_planned_flow_goes_to_whoever_is_there_at_its_start() {
     assert!(matches!(receiver[..], [Notice::Received { flow: came, .. }] if came == flow));
 }
 
+/// Flows that are under way end after 10 s without a sign of life. One that begins later waits for as long from its start on.
 #[test]
 fn a_planned_flow_to_nobody_ends() {
     let mut lonely = stranger::<Probe>(&None, 0);
-    let flow = lonely.plan(at_us(0), zeros(2, 60_000_000)).unwrap();
+    let now = lonely.open(at_us(0), NodeId(1), full_packets(1)).unwrap();
+    let later = lonely.plan(at_us(0), zeros(2, 60_000_000)).unwrap();
+    let (mut nowhere, mut ended) = (MemoryNetwork::default(), Vec::new());
+    for ms in (0..72_000).step_by(10) {
+        lonely.advance(at_us(ms * 1000), &mut nowhere).unwrap();
+        ended.extend(std::iter::from_fn(|| lonely.poll_notice()).map(|notice| (notice, ms / 1000)));
+    }
+    let silent = |flow| Notice::Aborted { flow, sent: Sent::default(), cause: Cause::Silent };
+    assert_eq!(ended, [(silent(now), 10), (silent(later), 70)]);
+    assert_eq!((lonely.unacknowledged(), lonely.next_instant()), (0, None));
+}
+
+#[test]
+fn a_planned_flow_waits_for_a_destination_that_is_late() {
+    // The node begins ten seconds before the common start, and the other one a little after it.
+    let mut two = Two::new([stranger::<Probe>(&None, 0), stranger(&None, 1)]);
+    let flow = two.nodes[0].plan(at_us(0), zeros(2, 10_000_000)).unwrap();
     let mut nowhere = MemoryNetwork::default();
-    (0..12_000).for_each(|ms| lonely.advance(at_us(ms * 1000), &mut nowhere).unwrap());
-    let sent = Sent::default();
-    assert_eq!(lonely.poll_notice().unwrap(), Notice::Aborted { flow, sent, cause: Cause::Silent });
-    assert_eq!((lonely.unacknowledged(), lonely.next_event()), (0, None));
+    (0..10_200).for_each(|ms| two.nodes[0].advance(at_us(ms * 1000), &mut nowhere).unwrap());
+    two.clock_us = 10_200_000;
+    let [sender, receiver] = two.run(1_200_000);
+    assert!(matches!(sender[..], [Notice::Acknowledged { flow: ended, .. }] if ended == flow), "{sender:?}");
+    assert!(matches!(receiver[..], [Notice::Received { flow: came, .. }] if came == flow), "{receiver:?}");
 }
 
 /// Five flows of DCTCP hand their first windows of 70 packets to the NIC at once. A NIC of 128 KiB holds 87 packets of 1500 B, beside the one under way, and
@@ -785,4 +803,130 @@ fn recorded_greetings_are_no_signs_of_life() {
         ended = ended.or_else(|| a.poll_notice().map(|notice| (notice, ms / 1000)));
     }
     assert!(matches!(ended, Some((Notice::Aborted { cause: Cause::Silent, .. }, 10))), "{ended:?}");
+}
+
+/// A node that a disk, a debugger or `docker pause` has held up says nothing about others before it has heard them.
+#[test]
+fn a_node_that_was_held_up_does_not_take_others_for_gone() {
+    for waits_in_the_socket in [true, false] {
+        let mut two = Two::new(pair::<Probe>(&None).into());
+        two.send(4);
+        two.run(SLOT_US / 2);
+        if waits_in_the_socket {
+            two.nodes[0].advance(at_us(2 * SLOT_US), &mut two.networks[0]).unwrap();
+            let [a, b] = &mut two.networks;
+            carry(a, b, 0);
+            let held_up = at_us(11_000_000);
+            two.nodes[1].advance(held_up, b).unwrap();
+            two.nodes[1].receive(held_up, b).unwrap();
+            assert_eq!((two.nodes[1].poll_notice(), two.nodes[1].stats().packets_received), (None, 3));
+        } else {
+            // The other packets are lost, and the probe's receiver has nothing to say until it has everything.
+            two.blackout_us = 11_000_000..11_000_400;
+            two.clock_us = 11_000_000;
+            assert_eq!(two.run(2_000_000), [Vec::new(), Vec::new()]);
+        }
+    }
+}
+
+/// A greeting of another cluster from the address of a node.
+fn foreign_greeting(from: u32, to: u32) -> (SocketAddr, u8, Vec<u8>) {
+    let other = cluster(3).with_key(Key::random().unwrap());
+    let store = Box::new(InMemory::new(Bytes::ZERO));
+    let mut driver = Driver::<Probe>::new(&None, &other, NodeId(from), 0, store).unwrap();
+    let mut network = MemoryNetwork::default();
+    driver.open(at_us(0), NodeId(to), vec![1]).unwrap();
+    driver.advance(at_us(0), &mut network).unwrap();
+    let (_, tos, datagram) = network.sent.pop().unwrap();
+    (addresses(3)[from as usize], tos, datagram)
+}
+
+/// Whoever makes nodes greet each other does not keep them from asking for signs of life.
+#[test]
+fn made_up_greetings_hide_no_node_that_is_alive() {
+    let mut two = Two::new(pair::<Probe>(&None).into());
+    two.send(2);
+    // The second packet is lost, and nobody has anything to say.
+    two.blackout_us = SLOT_US..200_000;
+    for _ in 0..12 {
+        two.networks[0].arriving.push_back(foreign_greeting(1, 0));
+        two.networks[1].arriving.push_back(foreign_greeting(0, 1));
+        assert_eq!(two.run(1_000_000), [Vec::new(), Vec::new()]);
+    }
+    assert_eq!(two.nodes[1].unfinished().len(), 1);
+}
+
+/// Each of two nodes with different keys tells the other one so, and does not answer the answer.
+#[test]
+fn nodes_that_do_not_understand_each_other_fall_silent() {
+    const ONE_WAY_MS: u64 = 15;
+    let other = cluster(3).with_key(Key::random().unwrap());
+    let other = Driver::<Probe>::new(&None, &other, NodeId(1), 0, Box::new(InMemory::new(Bytes::ZERO))).unwrap();
+    let mut nodes = [stranger::<Probe>(&None, 0), other];
+    nodes[0].open(at_us(0), NodeId(1), vec![1]).unwrap();
+    let (mut on_the_way, mut named, mut last_ms) = ([VecDeque::new(), VecDeque::new()], [None, None], 0);
+    let mut network = MemoryNetwork::default();
+    for ms in 0..72_000 {
+        for me in 0..2 {
+            while on_the_way[me].front().is_some_and(|(due, _)| *due <= ms) {
+                network.arriving.extend(on_the_way[me].pop_front().map(|(_, datagram)| datagram));
+            }
+            nodes[me].advance(at_us(ms * 1000), &mut network).unwrap();
+            while !network.arriving.is_empty() {
+                nodes[me].receive(at_us(ms * 1000), &mut network).unwrap();
+            }
+            for (_, tos, datagram) in network.sent.drain(..) {
+                on_the_way[1 - me].push_back((ms + ONE_WAY_MS, (addresses(3)[me], tos, datagram)));
+                last_ms = ms;
+            }
+            let differs = std::iter::from_fn(|| nodes[me].poll_notice()).any(|notice| matches!(notice, Notice::Differs { .. }));
+            named[me] = named[me].or(differs.then_some(ms));
+        }
+    }
+    assert_eq!(named, [Some(2 * ONE_WAY_MS), Some(ONE_WAY_MS)]);
+    // The flow ends after 10 s, and with it the last greeting and its answer.
+    assert!(last_ms < 10_000 + 2 * ONE_WAY_MS, "at {last_ms} ms");
+}
+
+/// A node that has given up its flows goes on telling their destination, which is told nothing else, and stays until it knows.
+#[test]
+fn a_destination_that_missed_the_end_of_a_flow_is_told_again() {
+    use flowloom_transports::d3::D3;
+    for hears in [true, false] {
+        let mut two = Two::new(pair::<D3>(&Default::default()).into());
+        two.blackout_us = 5_000..if hears { 60_000 } else { u64::MAX };
+        for _ in 0..5 {
+            two.nodes[0].plan(at_us(0), Flow { deadline: Some(at_us(20_000)), ..zeros(100, 0) }).unwrap();
+        }
+        two.run(50_000);
+        assert_eq!(two.nodes[0].unacknowledged(), 0);
+        assert!(two.nodes[0].unconfirmed() > 0 && !two.nodes[1].unfinished().is_empty());
+        if hears {
+            // The receiver asks for signs of life only after 1.25 s of silence, and does not hear of the end in answer to them.
+            two.run(200_000);
+            assert_eq!((two.nodes[0].unconfirmed(), two.nodes[1].unfinished()), (0, Vec::new()));
+        } else {
+            two.run(9_900_000);
+            assert!(two.nodes[0].unconfirmed() > 0);
+            two.run(200_000);
+            assert_eq!(two.nodes[0].unconfirmed(), 0, "it ends nevertheless");
+            // What the destination says later is answered all the same.
+            assert!(!two.nodes[0].around.farewells.is_empty());
+        }
+    }
+}
+
+#[test]
+fn bytes_of_a_flow_that_its_source_gave_up_are_not_delivered() {
+    let mut two = Two::new(pair::<Probe>(&None).into());
+    let flow = two.send(100);
+    two.run(10 * SLOT_US);
+    let delivered = (WIRE.payload() * 11).get(); // those sent after 0, 1, …, and 10 slots
+    assert_eq!(two.nodes[1].stats().payload_bytes_delivered, delivered);
+    two.nodes[1].take_end(NodeId(0), &[&flow.0.to_be_bytes()[..], b"deadline"].concat()).unwrap();
+    // The source does not hear that its destination knows.
+    two.nodes[1].around.ends.clear();
+    two.run(5 * SLOT_US);
+    let stats = two.nodes[1].stats();
+    assert_eq!((stats.packets_received, stats.payload_bytes_delivered), (16, delivered));
 }

@@ -14,7 +14,7 @@ mod seal;
 
 pub use greeting::Identity;
 pub use key::Key;
-pub use peers::{Affair, Peers};
+pub use peers::{Affair, Need, Peers};
 pub use seal::SEAL_BYTES;
 
 /// The first bytes of messages between drivers. Packets begin with [`frame::MAGIC`](flowloom_core::frame::MAGIC).

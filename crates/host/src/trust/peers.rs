@@ -20,6 +20,9 @@ const GREETINGS_MAX: u32 = 4;
 /// A peer that is needed is asked whether it is alive after this part of the time after which it counts as gone.
 const ASKS_PER_SILENCE: u64 = 8;
 
+/// After a greeting, a peer that greets unreadably is not greeted again for so long, which is longer than any round trip: its greeting may be the answer.
+const UNREADABLE_INTERVAL: Duration = GREETING_INTERVAL_MAX;
+
 /// How many claims that are not proven are reported of one peer.
 const CLAIMS_MAX: usize = 4;
 
@@ -42,11 +45,23 @@ pub enum Affair {
         /// Whether it is known that the peer said so. Without a common key it is not.
         proven: bool,
     },
-    /// It is needed and has said nothing for too long.
+    /// Something waits for it, and it has said nothing for too long.
     Silent {
         /// The peer.
         peer: NodeId,
     },
+}
+
+/// What depends on a peer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Need {
+    /// Nothing.
+    #[default]
+    None,
+    /// Something will. The peer is greeted and asked for signs of life, and may be silent.
+    Later,
+    /// Something does now. The peer counts as gone if it is silent for too long.
+    Now,
 }
 
 /// What this node knows of another one.
@@ -57,12 +72,16 @@ struct Peer {
     candidate: Option<Session>,
     /// The incarnations with which it had sessions before the present one. Their datagrams can only be recordings.
     retired: Vec<u64>,
-    /// When it was known to be alive.
+    /// When it was known to be alive, in the time of [`Peers::awake`].
     heard: Time,
-    /// Since when something depends on it.
-    needed: Option<Time>,
-    /// When it was greeted last, and the time after which it is greeted again.
+    need: Need,
+    /// Since when something depends on it, in the same time.
+    needed: Time,
+    /// When it was greeted last.
     greeted: Option<Time>,
+    /// When it was asked for an answer last, and the time after which an unanswered greeting is repeated. What this node sends in answer to others counts for nothing here:
+    /// anybody can cause that.
+    asked: Option<Time>,
     interval: Duration,
     /// The start of the interval in which greetings are counted, and their count.
     counted_from: Time,
@@ -86,6 +105,8 @@ pub struct Peers {
     /// The peers that are needed.
     needed: BTreeSet<usize>,
     next_tick: Option<Time>,
+    /// For how long this node did not look at its peers although it was time.
+    held_up: Duration,
     /// After how long a peer that is needed counts as gone.
     silence: Duration,
     /// Greetings and signs of life that are to be sent.
@@ -108,6 +129,7 @@ impl Peers {
             peers: (0..nodes).map(|_| Peer::default()).collect(),
             needed: BTreeSet::new(),
             next_tick: None,
+            held_up: Duration::ZERO,
             silence,
             messages: VecDeque::new(),
             affairs: VecDeque::new(),
@@ -119,20 +141,27 @@ impl Peers {
         self.peers[peer.index()].session.is_some()
     }
 
-    /// Says whether something depends on a peer. It is then greeted if it is not known, and must give signs of life.
-    pub fn set_needed(&mut self, now: Time, peer: NodeId, needed: bool) {
-        let state = &mut self.peers[peer.index()];
-        if state.needed.is_some() == needed {
+    /// The time without that in which this node was held up, by a slow disk or because nobody ran it. Meanwhile it has asked for nothing and read nothing, so no silence is the fault of
+    /// others.
+    fn awake(&self, now: Time) -> Time {
+        let now = self.next_tick.map_or(now, |tick| tick.min(now));
+        Time::ZERO + now.saturating_since(Time::ZERO + self.held_up)
+    }
+
+    /// Says what depends on a peer. If something does, it is greeted if it is not known, and must give signs of life.
+    pub fn set_need(&mut self, now: Time, peer: NodeId, need: Need) {
+        let before = std::mem::replace(&mut self.peers[peer.index()].need, need);
+        if before == need {
             return;
         }
-        state.needed = needed.then_some(now);
-        if !needed {
+        if need == Need::None {
             self.needed.remove(&peer.index());
             return;
         }
         self.needed.insert(peer.index());
         self.next_tick.get_or_insert(now + TICK);
-        if !self.has_session(peer) {
+        self.peers[peer.index()].needed = self.awake(now);
+        if before == Need::None && !self.has_session(peer) {
             self.greet(now, peer, true);
         }
     }
@@ -153,10 +182,11 @@ impl Peers {
     /// # Errors
     /// Why it is not accepted. If there is no session, the peer is greeted.
     pub fn open(&mut self, now: Time, peer: NodeId, datagram: &mut [u8], secret: usize) -> Result<usize, Rejection> {
+        let awake = self.awake(now);
         let state = &mut self.peers[peer.index()];
         if let Some(session) = state.session.as_mut().filter(|session| session.is_named_by(datagram)) {
             let length = session.open(datagram, secret)?;
-            state.heard = now;
+            state.heard = awake;
             return Ok(length);
         }
         if let Some(candidate) = state.candidate.as_mut().filter(|session| session.is_named_by(datagram)) {
@@ -184,8 +214,10 @@ impl Peers {
                     _ => "has another key".to_owned(),
                 };
                 self.differs(peer, what, false);
-                // So that it learns the same.
-                self.greet(now, peer, false);
+                // So that it learns the same. Whether its greeting asks for an answer cannot be read, so two such nodes could answer each other without end.
+                if self.peers[peer.index()].greeted.is_none_or(|at| now >= at + UNREADABLE_INTERVAL) {
+                    self.greet(now, peer, false);
+                }
                 return Err(Rejection::Stranger);
             }
         };
@@ -240,7 +272,7 @@ impl Peers {
     fn differs(&mut self, peer: NodeId, what: String, proven: bool) {
         let state = &mut self.peers[peer.index()];
         let credible = proven || state.session.is_none() && state.claims.len() < CLAIMS_MAX;
-        if !credible || state.claims.contains(&what) && !(proven && state.needed.is_some()) {
+        if !credible || state.claims.contains(&what) && !(proven && state.need != Need::None) {
             return;
         }
         if !proven {
@@ -251,12 +283,13 @@ impl Peers {
 
     fn establish(&mut self, now: Time, session: Session) {
         let peer = session.peer.node;
+        let awake = self.awake(now);
         let state = &mut self.peers[peer.index()];
         let before = state.session.replace(session).map(|session| session.peer.incarnation);
         state.retired.extend(before);
         state.candidate = None;
         state.claims.clear();
-        state.heard = now;
+        state.heard = awake;
         self.affairs.push_back(Affair::Met { peer, again: before.is_some() });
     }
 
@@ -278,6 +311,9 @@ impl Peers {
         }
         state.greetings += 1;
         state.greeted = Some(now);
+        if asks {
+            state.asked = Some(now);
+        }
         let identity = self.identity.clone();
         let greeting = Greeting { incarnation: self.me.incarnation, echo: incarnation, asks, identity };
         self.messages.push_back((peer, greeting.write(&self.key, self.me.node, peer)));
@@ -309,33 +345,33 @@ impl Peers {
 
     /// Looks at the peers that are needed, if it is time.
     pub fn handle_timeout(&mut self, now: Time) {
-        if self.next_tick.is_none_or(|tick| tick > now) {
-            return;
-        }
+        let Some(tick) = self.next_tick.filter(|tick| *tick <= now) else { return };
+        self.held_up += now.saturating_since(tick);
+        self.next_tick = Some(now + TICK);
         for index in self.needed.clone() {
             self.look_at(now, NodeId(index as u32));
         }
-        self.next_tick = (!self.needed.is_empty()).then_some(now + TICK);
+        self.next_tick = self.next_tick.filter(|_| !self.needed.is_empty());
     }
 
     fn look_at(&mut self, now: Time, peer: NodeId) {
+        let awake = self.awake(now);
         let state = &mut self.peers[peer.index()];
-        let last_sign = state.heard.max(state.needed.unwrap_or(now));
-        let quiet_for = now.saturating_since(last_sign);
-        if quiet_for >= self.silence {
-            state.needed = None;
+        let quiet_for = awake.saturating_since(state.heard.max(state.needed));
+        if state.need == Need::Now && quiet_for >= self.silence {
+            state.need = Need::None;
             self.needed.remove(&peer.index());
             self.affairs.push_back(Affair::Silent { peer });
             return;
         }
-        let since_greeting = state.greeted.map_or(Duration::LONGEST, |at| now.saturating_since(at));
+        let since_asked = state.asked.map_or(Duration::LONGEST, |at| now.saturating_since(at));
         if state.session.is_some() {
             state.interval = GREETING_INTERVAL;
-            if quiet_for >= self.silence / ASKS_PER_SILENCE && since_greeting >= self.silence / ASKS_PER_SILENCE {
-                state.greeted = Some(now);
+            if quiet_for >= self.silence / ASKS_PER_SILENCE && since_asked >= self.silence / ASKS_PER_SILENCE {
+                state.asked = Some(now);
                 self.give_sign(peer, true);
             }
-        } else if since_greeting >= state.interval.max(GREETING_INTERVAL) {
+        } else if since_asked >= state.interval.max(GREETING_INTERVAL) {
             state.interval = (state.interval.max(GREETING_INTERVAL) * 2).min(GREETING_INTERVAL_MAX);
             self.greet(now, peer, true);
         }
