@@ -205,10 +205,10 @@ fn simulate_over_pfc<T: PausableTransport, const PULLED: bool>(
 where
     T::Config: Config,
 {
-    let Setup { network, reroutes, memory, storms, .. } = &plan.setup;
+    let Setup { network, reroutes, memory, storms, faults, .. } = &plan.setup;
     let transport = parameters::<T::Config>(&plan.setup).clone();
     let changing = ChangingNetwork::new(network.clone(), reroutes);
-    let mut pauses = Some(Pauses::new(changing, pfc.reaction, T::classes(&transport)));
+    let mut pauses = Some(Pauses::new(changing, pfc.reaction, T::classes(&transport), faults));
     let pauses = || pauses.take().expect("pauses are recorded in one region");
     let setting = Setting { transport, pfc, memory: *memory, storms: storms.clone() };
     simulate_network::<OverPfc<T>, _, PULLED>(plan, &setting, pauses, |_, _| {}, |_| None, execution)

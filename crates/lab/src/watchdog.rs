@@ -7,8 +7,8 @@
 //! several threads, a count is reached at the end of a window, and there are as many times as many events between two looks. So where
 //! a run makes too many events without progress, another number of threads can find it some events later.
 
-use flowloom_core::{DropReason, Duration, LinkId, Time};
-use flowloom_fabric::{Fault, FlowRecord, Report, Vitals};
+use flowloom_core::{DropReason, Duration, LinkId, NodeId, Time};
+use flowloom_fabric::{AimedFault, Fault, FlowRecord, Report, Vitals};
 use flowloom_transports::disciplines::ClassSet;
 
 use crate::blocking::Blocking;
@@ -84,7 +84,7 @@ impl Watchdog {
         Watchdog {
             patience: setup.stall_limit.unwrap_or_else(|| patience(setup)),
             events_max: (EVENTS_PER_HOST * setup.network.nics() as u64).clamp(EVENTS_MIN, EVENTS_MAX),
-            outage: outages(setup).fold((Time::MAX, Time::ZERO), |all, (from, to)| (all.0.min(from), all.1.max(to))),
+            outage: outages(setup).fold((Time::MAX, Time::ZERO), |all, (_, from, to)| (all.0.min(from), all.1.max(to))),
             mark: Mark { at: Time::ZERO, events: 0, over: 0, delivered_bytes: Some(0) },
         }
     }
@@ -145,19 +145,42 @@ fn patience(setup: &Setup) -> Duration {
     tries.max(PATIENCE_MIN) + longest_outage(setup)
 }
 
-/// When links and nodes go down and come up again, and when nodes pause their neighbours without need.
-fn outages(setup: &Setup) -> impl Iterator<Item = (Time, Time)> {
-    let links = setup.faults.iter().flatten().filter_map(|aimed| match aimed.fault {
-        Fault::Down(from, to) | Fault::Cut(from, to) => Some((from, to)),
-        _ => None,
-    });
-    let nodes = setup.outages.iter().map(|outage| (outage.from, outage.to));
-    let storms = setup.storms.iter().map(|storm| (storm.from, storm.to));
-    links.chain(nodes).chain(storms)
+/// What an outage is of.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    Link(usize),
+    Node(NodeId),
+    /// A node that pauses its neighbours without need.
+    Storm(NodeId),
 }
 
+/// When links and nodes go down and come up again, and when nodes pause their neighbours without need.
+fn outages(setup: &Setup) -> impl Iterator<Item = (Place, Time, Time)> {
+    let down = |(link, aimed): (usize, &AimedFault)| match aimed.fault {
+        Fault::Down(from, to) | Fault::Cut(from, to) => Some((Place::Link(link), from, to)),
+        _ => None,
+    };
+    let links = setup.faults.iter().enumerate().flat_map(|(link, faults)| faults.iter().map(move |fault| (link, fault)));
+    let nodes = setup.outages.iter().map(|outage| (Place::Node(outage.node), outage.from, outage.to));
+    let storms = setup.storms.iter().map(|storm| (Place::Storm(storm.node), storm.from, storm.to));
+    links.filter_map(down).chain(nodes).chain(storms)
+}
+
+/// The longest time for which a link or a node is down. Outages of one place that meet are one.
 fn longest_outage(setup: &Setup) -> Duration {
-    outages(setup).map(|(from, to)| to.saturating_since(from).min(Duration::LONGEST)).max().unwrap_or_default()
+    let mut all: Vec<_> = outages(setup).collect();
+    all.sort_unstable();
+    let mut longest = Duration::ZERO;
+    let mut last = None;
+    for (place, from, to) in all {
+        let (begin, end) = match last {
+            Some((same, begin, end)) if same == place && from <= end => (begin, to.max(end)),
+            _ => (from, to),
+        };
+        last = Some((place, begin, end));
+        longest = longest.max(end.saturating_since(begin).min(Duration::LONGEST));
+    }
+    longest
 }
 
 impl Stall {

@@ -130,6 +130,9 @@ fn waiting_is_no_stall() {
         let outcome = attempt(down, &[&format!("transport.name={name}")]).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(outcome.summary.finished, 3, "{name}");
     }
+    // Two outages that meet are one, longer than the limit with one of them.
+    let again = "[[fault]]\nkind = \"link_down\"\nwhere = \"all\"\nfrom = \"12s\"\nto = \"24s\"\n";
+    assert_eq!(attempt(&[down, again].concat(), &["transport.name=pfabric"]).expect("24 s").summary.finished, 3);
     let back_off = "[[fault]]\nkind = \"loss\"\nwhere = \"all\"\nprobability = 0.4\n";
     let outcome = attempt(back_off, &["workload.sizes={ fixed = \"10kB\" }"]).expect("back-off ends");
     assert_eq!(outcome.summary.finished, 3);

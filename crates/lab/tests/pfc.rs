@@ -75,6 +75,25 @@ fn one_key_makes_the_network_lossless() {
     assert!(!resolved(&[]).contains("pfc"));
 }
 
+/// The leaf stops its spines nearly all of the time when the link to one of them is cut, which does not come up again before the end. So the link was paused before the cut only.
+#[test]
+fn a_cut_ends_the_pauses_of_a_link() {
+    let mut paused = 0.0;
+    for from in [200, 250, 300, 350, 400] {
+        let fault = format!(
+            "fault=[{{ kind = \"link_down\", where = \"l0-s0\", from = \"{from}us\", to = \"1s\", reroute_after = \"10us\" }}]"
+        );
+        let outcome = attempt(&["fabric.pfc={}", &fault]).unwrap();
+        assert_eq!(outcome.summary.finished, 21);
+        assert!(outcome.summary.sim_s > 0.002 && outcome.summary.sim_s < 1.0);
+        let link = &lossless(&outcome).by_link["s0-l0"];
+        let longest = link.paused_us.iter().copied().fold(0.0, f64::max);
+        assert!(longest <= f64::from(from), "{from}: {longest}");
+        paused += longest;
+    }
+    assert!(paused > 500.0, "{paused}");
+}
+
 /// HPCC and DCQCN were designed for a lossless network. In little memory they lose packets and send everything behind them again; with flow control, their
 /// senders stop instead, and their acknowledgements, which have a class of their own, go on.
 #[test]

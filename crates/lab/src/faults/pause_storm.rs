@@ -12,7 +12,7 @@ use super::{Deed, Failure, Faults, Site, Span, Wrong};
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PauseStorm {
-    /// The name of a host, such as `h0`, or of a switch.
+    /// The name of a NIC or of a switch. A host with one NIC, and the first NIC of one with several, is called `h0`; its other NICs are called `h0:2`, `h0:3` and so on.
     #[schemars(example = &"h0")]
     pub node: String,
     /// When it sends the first pause frame, to each neighbour. Frames stop all classes.

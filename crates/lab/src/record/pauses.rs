@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use flowloom_core::{Duration, FlowId, LinkId, Packet, Time};
-use flowloom_fabric::Observer;
+use flowloom_fabric::{AimedFault, Fault, Observer};
 use flowloom_transports::disciplines::{ClassSet, MOST_CLASSES};
 use flowloom_transports::pfc::{NOBODY, stopped_by};
 
@@ -23,7 +23,7 @@ pub struct LinkPauses {
     pub needless_stops: u64,
     /// How long each class was paused.
     pub paused: [Duration; MOST_CLASSES],
-    /// The classes that were paused when the run ended.
+    /// The classes that were paused when the run ended. A cut ends all pauses of a link.
     pub standing: ClassSet,
     /// The time since when they were paused, by class.
     pub since: [Time; MOST_CLASSES],
@@ -39,6 +39,14 @@ impl LinkPauses {
     /// How long the most-paused class was paused.
     pub fn longest(&self) -> Duration {
         self.paused.into_iter().max().unwrap_or_default()
+    }
+    /// Ends the pauses of all classes.
+    fn end_all(&mut self, at: Time) {
+        for class in (0..MOST_CLASSES).filter(|class| self.standing.has(*class)) {
+            self.paused[class] += at.saturating_since(self.since[class]);
+            self.until[class] = at;
+        }
+        self.standing = ClassSet::NONE;
     }
     /// The same while the run goes on, at this time: classes that are paused now count until now.
     fn longest_until(&self, now: Time) -> Duration {
@@ -64,17 +72,37 @@ pub struct Pauses {
     last: usize,
     /// By the link that is paused.
     links: Vec<LinkPauses>,
+    /// When each link is cut, the next time last.
+    cuts: Vec<Vec<Time>>,
 }
 
 impl Pauses {
-    /// A recorder for this network, whose ports have this many classes.
-    pub fn new(network: ChangingNetwork, reaction: Duration, classes: u8) -> Pauses {
+    /// A recorder for this network, whose ports have this many classes, and whose links have these faults.
+    pub fn new(network: ChangingNetwork, reaction: Duration, classes: u8, faults: &[Vec<AimedFault>]) -> Pauses {
         let links = vec![LinkPauses::default(); network.last().links().len()];
-        Pauses { network, reaction, last: usize::from(classes) - 1, links }
+        let cut = |aimed: &AimedFault| if let Fault::Cut(from, _) = aimed.fault { Some(from) } else { None };
+        let cuts = faults.iter().map(|faults| {
+            let mut cuts: Vec<Time> = faults.iter().filter_map(cut).collect();
+            cuts.sort_unstable_by_key(|at| std::cmp::Reverse(*at));
+            cuts
+        });
+        Pauses { network, reaction, last: usize::from(classes) - 1, links, cuts: cuts.collect() }
+    }
+
+    /// What is known of a link at this time, before which its cuts have ended its pauses.
+    #[cold]
+    fn link_at(&mut self, link: LinkId, now: Time) -> Option<&mut LinkPauses> {
+        let paused = self.links.get_mut(link.index())?;
+        let cuts = &mut self.cuts[link.index()];
+        while let Some(cut) = cuts.pop_if(|cut| *cut <= now) {
+            paused.end_all(cut);
+        }
+        Some(paused)
     }
 
     #[cold]
     fn frame<H>(&mut self, now: Time, link: LinkId, packet: &Packet<H>, stopped: ClassSet) {
+        self.link_at(link.reverse(), now);
         let Some(paused) = self.links.get_mut(link.reverse().index()) else { return };
         let line = self.network.at(now).link(link);
         let arrives = now + line.rate.transmit_time(packet.size()) + line.delay;
@@ -105,7 +133,8 @@ impl Pauses {
 
     /// What happened in a run that ended at this time, by link.
     pub fn into_links(mut self, end: Time) -> Vec<LinkPauses> {
-        for link in &mut self.links {
+        for index in 0..self.links.len() {
+            let Some(link) = self.link_at(LinkId(index as u32), end) else { continue };
             for class in (0..MOST_CLASSES).filter(|class| link.standing.has(*class)) {
                 link.paused[class] += end.saturating_since(link.since[class]);
             }
@@ -117,9 +146,13 @@ impl Pauses {
 impl<H> Observer<H> for Pauses {
     #[inline]
     fn packet_queued(&mut self, now: Time, link: LinkId, _: flowloom_core::PacketId, packet: &Packet<H>, _: u64) {
-        let Some(paused) = self.links.get_mut(link.index()) else { return }; // a control host's link
         let class = usize::from(packet.class).min(self.last);
-        if paused.standing.has(class) && paused.since[class] <= now {
+        let is_paused = |link: &LinkPauses| link.standing.has(class) && link.since[class] <= now;
+        // A control host's link is not known.
+        if self.links.get(link.index()).is_some_and(is_paused)
+            && let Some(paused) = self.link_at(link, now)
+            && is_paused(paused)
+        {
             *paused.waiting.entry(packet.flow).or_default() += 1;
         }
     }
@@ -136,6 +169,7 @@ impl<H> AtEachHop<H> for Pauses {
         recorded.pauses = Some(self.into_links(end));
     }
     fn paused(&self, link: LinkId, now: Time) -> Duration {
-        self.links.get(link.index()).map_or(Duration::ZERO, |link| link.longest_until(now))
+        let next_cut = self.cuts.get(link.index()).and_then(|cuts| cuts.last()).copied().unwrap_or(Time::MAX);
+        self.links.get(link.index()).map_or(Duration::ZERO, |link| link.longest_until(now.min(next_cut)))
     }
 }

@@ -17,7 +17,8 @@ pub struct Run {
     /// The seed of all random choices. The same scenario with the same seed gives the same results, byte for byte.
     #[schemars(range(max = 9_223_372_036_854_775_807_u64))]
     pub seed: u64,
-    /// The run stops at this simulated time even if flows are unfinished. Without it, the run ends when all flows are finished.
+    /// The run stops at this simulated time even if flows are unfinished. Without it, the run ends when all flows are over, or after 10000000s. Flows that
+    /// would start later are counted in `not_started` alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-min" = "1ps", "x-max" = "10000000s"))]
     pub time_limit: Option<Quantity<Duration>>,

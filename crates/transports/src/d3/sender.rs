@@ -266,9 +266,7 @@ impl Sender {
         if let Some(number) = number {
             state.acked.insert(number);
         }
-        if state.acked.len() > before {
-            state.timeouts = 0;
-        }
+        let ends_back_off = state.acked.len() > before && std::mem::take(&mut state.timeouts) > 0;
         let was_sent = state.is_sent();
         state.skip_acked();
         let answered = answer.is_some_and(|answer| self.handle_answer(slot, answer));
@@ -280,6 +278,8 @@ impl Sender {
             self.proceed(slot, out);
         } else if state.is_sent() && !was_sent {
             self.end_pass(slot);
+        } else if ends_back_off {
+            self.set_timer(slot);
         }
     }
 

@@ -378,6 +378,25 @@ fn a_lost_renewal_stops_the_flow_until_it_is_repeated() {
     assert!(pair.flow(id).received.is_some());
 }
 
+/// All requests but the first are lost, and packet 10 is late by 500 us. Until it is acknowledged, requests come 3, 7, 15, … timeouts after the first lost one: the next one would be the 63rd,
+/// at about 616 us.
+#[test]
+fn an_acknowledgement_ends_the_back_off() {
+    let mut pair = pair(&Config::default(), PairSetup::default());
+    pair.on_packet(|sent| match request_of(sent) {
+        Some(_) if sent.at > at_us(3) => Fate::Drop,
+        None if is_data(sent) && packet_number(sent) == 10 => Fate::Delay(Duration::from_us(500)),
+        _ => Fate::Pass,
+    });
+    pair.open(0, 1, 1460 * 40);
+    pair.run(at_us(700));
+    let ack =
+        pair.sent().iter().find(|sent| sent.at > at_us(400) && sent.packet.src == NodeId(1)).expect("an answer to packet 10");
+    let next = pair.sent().iter().find(|sent| sent.at > ack.at && request_of(sent).is_some()).expect("a request").at;
+    let heard = ack.at + Duration::from_ns(1032);
+    assert_eq!(next, heard + TIMEOUT);
+}
+
 #[test]
 fn a_late_duplicate_of_a_finished_flow_is_acknowledged_and_opens_nothing() {
     let mut pair = pair(&Config::default(), PairSetup::default());

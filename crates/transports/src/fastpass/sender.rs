@@ -138,7 +138,10 @@ impl Sender {
             };
             let state = &mut self.flows[slot];
             state.unanswered = 0;
-            self.timers.set(slot, self.timers.due(slot).max(now + self.request_timeout));
+            let next = now + self.request_timeout;
+            // A flow that has used all its slots waits for acknowledgements, which may take longer.
+            let due = if state.wanted > 0 { next } else { next.max(self.timers.due(slot)) };
+            self.timers.set(slot, due);
             let at = start + self.epoch * index as u64 / u64::from(self.slots);
             let last = self.coming.back().map_or(at, |(last, _)| *last);
             self.coming.push_back((at.max(last), flow));

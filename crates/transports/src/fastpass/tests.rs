@@ -144,6 +144,33 @@ fn after_a_lost_schedule_the_rest_is_requested() {
     assert_eq!(pair.flow(FlowId(0)).received, Some(slot_after(asked[2].0, 7) + PACKET + DELAY));
 }
 
+/// Three requests are lost, and so are the second and the third schedule. The first one ends the back-off, so the rest is requested one timeout after it.
+#[test]
+fn a_schedule_ends_the_back_off() {
+    let mut pair = pair(&in_step(), 2);
+    let (mut requests_seen, mut schedules) = (0, 0);
+    pair.on_packet(move |sent| {
+        let lost = match sent.packet.header {
+            Header::Request { .. } => {
+                requests_seen += 1;
+                requests_seen <= 3
+            }
+            Header::Schedule { .. } => {
+                schedules += 1;
+                schedules == 2 || schedules == 3
+            }
+            _ => false,
+        };
+        if lost { Fate::Drop } else { Fate::Pass }
+    });
+    pair.open(0, 1, 1460 * 20);
+    pair.run_to_end(SECOND);
+    let asked = requests(&pair);
+    let heard = asked[3].0 + CONTROL;
+    let first = Time::ZERO + EPOCH * (heard.as_ps() / EPOCH.as_ps() + 1) + CONTROL;
+    assert_eq!(asked[3..5], [(Time::ZERO + REQUEST_TIMEOUT * 7, 20), (first + REQUEST_TIMEOUT, 12)]);
+}
+
 /// Ten packets, of which one is lost: an epoch after the last one was sent, the sender requests one more slot.
 #[test]
 fn a_lost_packet_is_requested_an_epoch_after_the_last_one() {

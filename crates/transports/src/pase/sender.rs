@@ -164,7 +164,7 @@ impl Sender {
             return;
         }
         state.answered = asked;
-        state.unheard = 0;
+        state.hear(now, self.spans.period);
         state.asked = Asked::Answered;
         state.upper = Some(share);
         state.alone = false;
@@ -319,7 +319,7 @@ impl Sender {
         let state = &mut self.flows[slot];
         let before = state.board.first_missing();
         let Some(new) = state.board.acknowledge(ack.cumulative, ack.blocks.ranges(ack.cumulative)) else { return };
-        state.unheard = 0;
+        state.hear(now, self.spans.period);
         let advance = state.board.first_missing() - before;
         state.estimate(new, ack.acked == Acked::Marked, self.config.gain);
         state.take_sample(now);

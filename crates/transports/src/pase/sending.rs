@@ -11,6 +11,9 @@ use super::{Config, Course};
 use crate::tcp::controllers::Alpha;
 use crate::tcp::{RtoRule, RttEstimator, Timeouts};
 
+/// After this many periods without an answer, a flow's periods become longer.
+const PATIENCE: u32 = 8;
+
 /// A flow and its arbitrators at switches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Asked {
@@ -320,9 +323,16 @@ impl Sending {
         }
     }
 
+    /// The flow has heard something, so that its periods are short again.
+    pub fn hear(&mut self, now: Time, period: Duration) {
+        if self.unheard > PATIENCE {
+            self.tick = self.tick.min(now + period);
+        }
+        self.unheard = 0;
+    }
+
     /// How long the present period is. A flow that hears nothing at all asks less and less often, but no less often than its longest timeout.
     fn pause(&self, period: Duration, longest: Duration) -> Duration {
-        const PATIENCE: u32 = 8;
         const MOST_DOUBLINGS: u32 = 20;
         let doublings = self.unheard.saturating_sub(PATIENCE).min(MOST_DOUBLINGS);
         let pause = Duration::from_ps(period.as_ps().saturating_mul(1 << doublings));
@@ -515,6 +525,22 @@ mod tests {
         state.share.queue = 0;
         state.adapt_timer(at(1500), &config);
         assert!(state.is_due(at(1501)));
+    }
+
+    /// The period after twelve unanswered ones is sixteen times as long. An answer makes it end a period later, and changes nothing about one of the usual length.
+    #[test]
+    fn an_answer_ends_a_long_period() {
+        let config = Config::default();
+        let at = |us: u64| Time::ZERO + Duration::from_us(us);
+        let (period, longest) = (Duration::from_us(300), Duration::from_ms(60_000));
+        let mut state = flow(&config);
+        for (unheard, end, after) in [(12, 4800, 1300), (8, 300, 300)] {
+            state.unheard = unheard;
+            state.begin_period(Time::ZERO, period, longest);
+            assert_eq!(state.tick, at(end));
+            state.hear(at(if unheard > 8 { 1000 } else { 100 }), period);
+            assert_eq!((state.tick, state.unheard), (at(after), 0));
+        }
     }
 
     /// The window of the top queue is the reference rate times the base or the measured round-trip time.

@@ -256,12 +256,13 @@ impl<H: Copy + Default, P: Pausable<H>> Discipline<H> for PfcPort<P> {
         }
     }
 
-    /// A link that comes up is not paused. Frames may have been lost on it, so each end that has sent any says again what it wants as soon as the link is up.
+    /// A link that comes up is not paused. Frames may have been lost on it, so each end that has sent any says again what it wants as soon as the link is up. A frame that still waits here
+    /// is not lost: it says then what is right by then.
     fn lose_all(&mut self, call: &mut PortCall<'_, H, Self::Shared>) {
         self.stopping = ClassSet::NONE;
-        while let Dequeue::Packet(id) = self.choose(call) {
-            call.drop(id, DropReason::LinkDown);
-        }
+        let before = gone(call);
+        self.inner.lose_all(inner!(call));
+        self.settle(call, before);
         if let Some(flow) = *call.shared.accounts.cause(call.number) {
             self.order_for(call, call.number, flow, H::default());
         }

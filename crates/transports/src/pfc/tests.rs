@@ -1,6 +1,6 @@
 use flowloom_core::{
-    Bytes, Dequeue, Discipline, Duration, Effects, Link, LinkId, Memory, Network, NodeId, Packet, PacketId, Pool, PortCall,
-    PortNumber, PortSite, Rate, Switching, Time, WireProfile,
+    Bytes, Dequeue, Discipline, DropReason, Duration, Effects, Link, LinkId, Memory, Network, NodeId, Packet, PacketId, Pool,
+    PortCall, PortNumber, PortSite, Rate, Switching, Time, WireProfile,
 };
 use proptest::prelude::*;
 
@@ -107,13 +107,15 @@ enum Step {
     Arrive(u16, u8, u32),
     Leave(u16),
     Order(u16, u8),
+    Cut(u16),
 }
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        4 => (0..2_u16, 0..4_u8, 40..1500_u32).prop_map(|(port, class, size)| Step::Arrive(port, class, size)),
-        4 => (0..2_u16).prop_map(Step::Leave),
-        1 => (0..2_u16, any::<u8>()).prop_map(|(port, classes)| Step::Order(port, classes)),
+        40 => (0..2_u16, 0..4_u8, 40..1500_u32).prop_map(|(port, class, size)| Step::Arrive(port, class, size)),
+        40 => (0..2_u16).prop_map(Step::Leave),
+        10 => (0..2_u16, any::<u8>()).prop_map(|(port, classes)| Step::Order(port, classes)),
+        1 => (0..2_u16).prop_map(Step::Cut),
     ]
 }
 
@@ -181,7 +183,7 @@ impl Node {
 }
 
 proptest! {
-    /// Whatever arrives and whatever neighbours order: what the accounts hold is what the ports hold, memory is never exceeded, a paused class does not
+    /// Whatever arrives, whatever neighbours order, and whatever a cut loses, which are packets and no frames: what the accounts hold is what the ports hold, memory is never exceeded, a paused class does not
     /// leave, each frame says what the neighbour must do now, and at the end nothing is left.
     #[test]
     fn accounts_agree_with_the_ports(shared in any::<bool>(), steps in prop::collection::vec(step(), 0..300)) {
@@ -220,6 +222,15 @@ proptest! {
                     node.call(port, PortNumber::LOCAL, |port, call| port.handle_link_frame(call, id));
                     node.pool.remove(id);
                     paused[usize::from(port)] = classes;
+                }
+                Step::Cut(port) => {
+                    node.call(port, PortNumber::LOCAL, PfcPort::lose_all);
+                    for (id, why) in std::mem::take(&mut node.effects.dropped) {
+                        prop_assert_eq!((why, node.pool[id].dst), (DropReason::LinkDown, NodeId(1)));
+                        held -= u64::from(node.pool[id].size_bytes);
+                        node.pool.remove(id);
+                    }
+                    paused[usize::from(port)] = 0;
                 }
             }
             prop_assert_eq!(node.shared.used(), held);

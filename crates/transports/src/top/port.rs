@@ -77,6 +77,14 @@ impl Stage {
         }
     }
 
+    /// Loses all tokens, because the link has been cut.
+    fn lose_all(&mut self, call: &mut PortCall<'_, Header, ()>) {
+        match self {
+            Stage::Sorted(tokens) => tokens.lose_all(call),
+            Stage::TwoPass(tokens) => tokens.lose_all(call),
+        }
+    }
+
     /// The earliest time at which a token may leave, unless others come; [`Time::MAX`] if there is none. After a call of [`Stage::take`]
     /// that returned none, it is in the future.
     fn ready_at(&self) -> Time {
@@ -166,6 +174,13 @@ impl Discipline<Header> for Port {
         match &self.stage {
             None => Discipline::<Header>::ready_at(&self.queues, free_at),
             Some(stage) => stage.ready_beside(&self.queues, free_at),
+        }
+    }
+
+    fn lose_all(&mut self, call: &mut PortCall<'_, Header, ()>) {
+        self.queues.lose_all(call);
+        if let Some(stage) = &mut self.stage {
+            stage.lose_all(call);
         }
     }
 

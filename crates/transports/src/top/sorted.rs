@@ -102,6 +102,12 @@ impl Sorted {
         taken
     }
 
+    /// Loses all tokens, because the link has been cut.
+    pub(super) fn lose_all(&mut self, call: &mut PortCall<'_, Header, ()>) {
+        self.tokens.drain(..).for_each(|token| call.drop(token.packet, DropReason::LinkDown));
+        self.plan();
+    }
+
     /// Calls `visit` with each token.
     pub(super) fn each_queued(&self, visit: &mut dyn FnMut(PacketId)) {
         self.tokens.iter().for_each(|token| visit(token.packet));

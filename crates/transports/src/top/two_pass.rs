@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use flowloom_core::{Dequeue, Discipline, Duration, PacketId, Pool, PortCall, Time};
+use flowloom_core::{Dequeue, Discipline, DropReason, Duration, PacketId, Pool, PortCall, Time};
 
 use super::header::Header;
 use crate::disciplines::CreditPort;
@@ -63,6 +63,12 @@ impl TwoPass {
         let (_, token) = self.returning.front().copied().filter(|(at, _)| *at <= call.now)?;
         self.returning.pop_front();
         Some(token)
+    }
+
+    /// Loses all tokens, because the link has been cut: also those on their way back, which are for this link.
+    pub(super) fn lose_all(&mut self, call: &mut PortCall<'_, Header, ()>) {
+        self.first.lose_all(call);
+        self.returning.drain(..).for_each(|(_, token)| call.drop(token, DropReason::LinkDown));
     }
 
     /// Calls `visit` with each token. What has left the first sub-port since the last call counts as queued there.

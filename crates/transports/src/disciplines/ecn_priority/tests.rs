@@ -251,6 +251,12 @@ impl Model {
         }
         Some(self.list.remove(index).1)
     }
+    /// The flows of the packets that a port loses when its link is cut.
+    fn cut(&mut self, at: usize) -> Vec<u32> {
+        let mut lost: Vec<Packet<()>> = self.list.extract_if(.., |(port, _)| *port == at).map(|(_, packet)| packet).collect();
+        lost.sort_by_key(|packet| packet.class);
+        lost.into_iter().map(|packet| packet.flow.0).collect()
+    }
     /// Whether a packet would arrive and leave at once, and would stay unmarked if it were capable.
     fn pass(&self, at: usize, packet: Packet<()>) -> bool {
         let mut alone = self.clone();
@@ -316,12 +322,14 @@ fn memory() -> impl Strategy<Value = Memory> {
 enum Step {
     Enqueue(usize, u8, u32, bool),
     Dequeue(usize),
+    Cut(usize),
 }
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        3 => (0..PORTS, 0_u8..4, 40_u32..1500, any::<bool>()).prop_map(|(at, class, size, ecn)| Step::Enqueue(at, class, size, ecn)),
-        2 => (0..PORTS).prop_map(Step::Dequeue),
+        30 => (0..PORTS, 0_u8..4, 40_u32..1500, any::<bool>()).prop_map(|(at, class, size, ecn)| Step::Enqueue(at, class, size, ecn)),
+        20 => (0..PORTS).prop_map(Step::Dequeue),
+        1 => (0..PORTS).prop_map(Step::Cut),
     ]
 }
 
@@ -350,6 +358,12 @@ proptest! {
                     let leaves = rig.at(at).dequeue();
                     prop_assert_eq!(leaves, model.dequeue(at));
                     inside -= leaves.map_or(0, |packet| u64::from(packet.size_bytes));
+                }
+                Step::Cut(at) => {
+                    rig.at(at).lose_all();
+                    let lost: Vec<_> = model.cut(at).into_iter().map(|flow| (flow, DropReason::LinkDown)).collect();
+                    prop_assert_eq!(rig.dropped(), lost);
+                    inside = model.bytes(|_, _| true);
                 }
             }
             prop_assert_eq!(rig.packets(), model.list.len());

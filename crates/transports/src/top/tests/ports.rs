@@ -219,6 +219,31 @@ fn an_ideal_port_has_a_queue_for_each_key() {
     assert_eq!(victims.into_iter().collect::<Vec<_>>(), (0..9).collect::<Vec<_>>());
 }
 
+/// A cut also loses tokens that may not leave yet, and those of the remedy that are on their way back. A token that comes later finds an empty port.
+#[test]
+fn a_cut_loses_everything() {
+    for switch in FORMS {
+        let data_class = if switch == SwitchForm::Ideal { 2 } else { DATA };
+        let mut rig = Rig::new(port(&form(switch)));
+        (0..5).for_each(|number| rig.enqueue(token(number, 1, number.into(), 84)));
+        rig.enqueue(data(5, data_class, 1538));
+        rig.enqueue(with_header(6, 0, 84, Header::Ack));
+        rig.now = at(300_000);
+        rig.lose_all();
+        let mut dropped = rig.dropped();
+        dropped.sort_unstable_by_key(|(number, _)| *number);
+        assert_eq!(dropped, [0, 1, 2, 3, 4, 5, 6].map(|number| (number, DropReason::LinkDown)), "{switch:?}");
+        assert_eq!((rig.packets(), rig.serve().unwrap_err()), (0, Time::MAX), "{switch:?}");
+        rig.now = at(100_000_000);
+        rig.enqueue(token(7, 1, 7, 84));
+        if switch == SwitchForm::Remedy {
+            assert_eq!(rig.serve().unwrap_err(), rig.now + WAY);
+            rig.now += WAY;
+        }
+        assert_eq!(rig.serve().unwrap().flow.0, 7, "{switch:?}");
+    }
+}
+
 /// Signals leave before tokens, and data after them, in every form. An unscheduled packet leaves last, and there is room for one.
 #[test]
 fn signals_come_first_and_unscheduled_packets_last() {
