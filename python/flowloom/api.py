@@ -9,6 +9,7 @@ from typing import Any
 from flowloom import outputs
 from flowloom.engine import cores, execute
 from flowloom.jobs import whole_number
+from flowloom.limits import THREADS_MAX
 from flowloom.results import Results, load
 from flowloom.scenario import Progress, Scenario, Source
 
@@ -43,7 +44,7 @@ def run(
         RunError: The simulation failed.
     """
     wanted = Scenario.of(scenario).set(changes or {}).set(overrides)
-    threads = cores() if threads is None else whole_number("threads", threads, "threads")
+    threads = cores() if threads is None else whole_number("threads", threads, "threads", THREADS_MAX)
     plan = wanted.plan(progress)
     if out is None:
         return execute(plan, progress, threads)

@@ -12,7 +12,8 @@ from flowloom import toml
 from flowloom.metrics import BYTES
 
 _TIME = {"ps": 1e-12, "ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0}
-_RATE = {"b/s": 1.0, "kb/s": 1e3, "Mb/s": 1e6, "Gb/s": 1e9, "Tb/s": 1e12}
+_RATES = {"b": 1.0, "kb": 1e3, "Mb": 1e6, "Gb": 1e9, "Tb": 1e12}
+_RATE = {f"{bits}{per_second}": factor for per_second in ("/s", "ps") for bits, factor in _RATES.items()}
 _DIMENSIONS: tuple[Mapping[str, float], ...] = ({"": 1.0}, _TIME, _RATE, BYTES)
 """The units of scenarios. Values of two dimensions have no common axis."""
 _QUANTITY = re.compile(r"\s*([0-9._+eE-]+?)\s*([a-zA-Zµμ/]*)\s*")

@@ -101,6 +101,7 @@ def _connected(address: str) -> Any:
     except ImportError as error:
         raise ScenarioError(f"a cluster needs Dask ({error}); install it with `pip install 'flowloom[dask]'`") from None
     try:
+        _check(address)
         client: Any = distributed.Client
         return client(address, timeout=PATIENCE_S, set_as_default=False)
     except ValueError as error:
@@ -108,6 +109,19 @@ def _connected(address: str) -> Any:
     except OSError as error:
         why = f"no Dask scheduler answers within {PATIENCE_S:g} s ({type(error).__name__})"
         raise ScenarioError(f"cluster {address}: {why}; start one with `dask scheduler`, or give its address") from None
+
+
+def _check(address: str) -> None:
+    """Raise ValueError for what is no address. Dask's client finds that too, but then waits for 20 s when it is deleted."""
+    from distributed.comm.addressing import get_address_host_port, parse_address
+
+    known: Any = parse_address
+    if known(address)[0] == "inproc":  # this process has no port
+        return
+    parts: Any = get_address_host_port
+    host, port = parts(address)
+    if not host or not 0 < port < 1 << 16:
+        raise ValueError("it lacks a host, or a port from 1 to 65535")
 
 
 def _settle(task: Any, future: Future[Any]) -> None:

@@ -189,7 +189,7 @@ def _foreseen(spec: Mapping[str, Any], misfits: Sequence[str]) -> Iterator[Findi
 
 
 def _observed(result: Results, spec: Mapping[str, Any]) -> Iterator[Finding]:
-    yield from _finished(result.summary)
+    yield from _finished(result.summary, spec)
     yield from (Finding("problem", found["text"], found["flag"]) for found in result.summary.get("findings", []))
     if "backlog" in result.summary and result.summary["flows"] >= _ARRIVALS_MIN and _arrives_over_time(spec["workload"]):
         yield from _stable(result.summary)
@@ -230,7 +230,7 @@ def _paused(pfc: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[Finding
         )
 
 
-def _finished(summary: Mapping[str, Any]) -> Iterator[Finding]:
+def _finished(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[Finding]:
     aborted = summary.get("aborted", 0)
     missing = summary["flows"] - summary["finished"] - aborted
     if aborted:
@@ -247,11 +247,16 @@ def _finished(summary: Mapping[str, Any]) -> Iterator[Finding]:
             f"look better than they are; raise or remove run.time_limit{_losses(summary)}",
             "unfinished",
         )
-    if summary["not_started"]:
-        yield Finding(
-            "note",
-            f"{summary['not_started']} flows had not started when the run ended; no number counts them",
-        )
+    if waiting := summary["not_started"]:
+        some = f"{waiting} of {summary['flows'] + waiting} flows did not start"
+        if "time_limit" in spec["run"]:
+            yield Finding("note", f"{some} before run.time_limit; no other number counts them")
+        else:
+            yield Finding(
+                "problem",
+                f"{some}, because simulated time ends after 10,000,000 s; no other number counts them; let them start earlier",
+                "not started",
+            )
 
 
 def _arrives_over_time(workload: Mapping[str, Any]) -> bool:

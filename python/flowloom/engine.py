@@ -14,7 +14,7 @@ from typing import Any
 from flowloom import _native, columns, provenance, series, traces
 from flowloom.backlog import in_summary
 from flowloom.results import Results, seed_of
-from flowloom.scenario import Plan, Progress, Scenario
+from flowloom.scenario import Plan, Progress, Scenario, located
 
 
 def catalogue() -> dict[str, Any]:
@@ -106,12 +106,12 @@ def execute(plan: Plan, progress: Progress | None = None, threads: int | None = 
     record = provenance.record(seed, summary.get("wall_s", wall_s), summary.get("peak_rss_mb"))
     if plan.scenario.path:
         record["scenario"] = plan.scenario.title
-    with contextlib.suppress(OSError):  # a file that the scenario refers to was deleted during the run
+    with contextlib.suppress(_native.ScenarioError):  # a file that the scenario refers to was deleted during the run
         record["key"] = plan.key
     flows = columns.flow_table(outcome["flows"])
     return Results(
         summary | in_summary(flows),
-        plan.resolved,
+        located(plan.resolved),
         record,
         _flows=flows,
         _series=samples,

@@ -112,7 +112,7 @@ def paragraphs(result: Results) -> list[str]:
     if spec.get("metrics", {}).get("fct_end") == "receiver":
         end = "the last byte at the receiver"
     lines = [
-        f"{s['transport']}, seed {s['seed']}: {s['finished']} of {s['flows']} flows finished in "
+        f"{s['transport']}, seed {s['seed']}: {s['finished']} of {s['flows'] + s['not_started']} flows finished in "
         f"{metrics.significant(s['sim_s'] * 1e3, 4)} ms{'' if 'hosts' in result.provenance else ' of simulated time'}.",
         f"A flow's completion time runs from its start to {end}.",
         *_beside(s),
@@ -127,7 +127,9 @@ def paragraphs(result: Results) -> list[str]:
 
 
 def _beside(summary: Mapping[str, Any]) -> Iterator[str]:
-    """Describe the rest of the run: aborted flows, background flows, control messages, gaps and pauses."""
+    """Describe the rest of the run: flows that did not start, aborted and background flows, control messages, gaps, pauses."""
+    if waiting := summary["not_started"]:
+        yield f"{waiting} flows did not start before the run ended. No other number counts them."
     if aborted := summary.get("aborted"):
         yield f"{aborted} flows were aborted. They have no completion time and have missed their deadlines."
     if behind := summary.get("background"):

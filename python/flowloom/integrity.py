@@ -13,6 +13,7 @@ from flowloom._native import ScenarioError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
 _COUNT = (int,)
 _SEEN = (int, type(None))
@@ -173,7 +174,9 @@ def read_table(path: Path) -> pa.Table:
     import pyarrow.parquet as pq
 
     try:
-        return pq.read_table(path, page_checksum_verification=True, partitioning=None)
+        # The library would take a relative path such as `load:0.8` for an address.
+        with path.open("rb") as file:
+            return pq.read_table(file, page_checksum_verification=True, partitioning=None)
     except (OSError, ValueError, MemoryError, pa.ArrowException) as error:
         raise damaged(path, _parquet(path, error)) from error
 
@@ -184,23 +187,26 @@ def check_exists(path: Path) -> None:
         raise damaged(path, "it is missing")
 
 
-def check_table(path: Path) -> None:
-    """Raise ScenarioError if a file's end is not that of a Parquet file; its data are not read."""
+def check_table(path: Path) -> pq.FileMetaData:
+    """Return what the end of a Parquet file says; its data are not read.
+
+    Raises:
+        ScenarioError: The end is not that of a Parquet file.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        pq.read_metadata(path)
+        with path.open("rb") as file:
+            return pq.read_metadata(file)
     except (OSError, ValueError, MemoryError, pa.ArrowException) as error:
         raise damaged(path, _parquet(path, error)) from error
 
 
 def check_flows(path: Path, rows: int) -> None:
     """Raise ScenarioError if a file is not a flow table with this number of rows; its data are not read."""
-    import pyarrow.parquet as pq
-
-    check_table(path)
-    schema, found = pq.read_schema(path), pq.read_metadata(path).num_rows
+    end = check_table(path)
+    schema, found = end.schema.to_arrow_schema(), end.num_rows
     for name, column in columns.FLOWS.items():
         if name not in schema.names:
             if not column.always:

@@ -104,7 +104,11 @@ class Store:
             folder: The folder.
             flows: Which runs need their flow tables: all, none, or those with these keys. Such a run counts as finished only
                 if its flow table was saved.
+
+        Raises:
+            ScenarioError: The folder's name cannot be that of an output directory.
         """
+        outputs.check_place(folder)
         self.folder = folder
         self.flows = flows
 
@@ -196,8 +200,8 @@ def run_jobs(
     return done
 
 
-def whole_number(name: str, value: Any, of: str) -> int:
-    """Return an argument that must be a whole number of at least 1, of any type that is one, such as NumPy's.
+def whole_number(name: str, value: Any, of: str, most: int | None = None) -> int:
+    """Return an argument that must be a whole number from 1 to `most`, of any type that is one, such as NumPy's.
 
     Raises:
         ScenarioError: It is not.
@@ -206,8 +210,9 @@ def whole_number(name: str, value: Any, of: str) -> int:
         found = operator.index(value)
     except TypeError:
         found = 0
-    if isinstance(value, bool) or found < 1:
-        raise ScenarioError(f"{name}: found {shown(repr(value))}; give a whole number of {of}, at least 1")
+    if isinstance(value, bool) or found < 1 or (most is not None and found > most):
+        limit = "" if most is None else f" and at most {most:,}"
+        raise ScenarioError(f"{name}: found {shown(repr(value))}; give a whole number of {of}, at least 1{limit}")
     return found
 
 

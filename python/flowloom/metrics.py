@@ -522,7 +522,7 @@ _MEMBERS = {
 """Definitions below groups whose keys depend on the run: `queue` has a key per hop, `by_size` an entry per range."""
 
 _SELECTED = {
-    "by_size": "the flows of size range {} (range 0 has the smallest)",
+    "by_size": "the flows of size range {} of metrics.size_bins (range 0 has the smallest)",
     "tenants": "the flows of tenant {}",
     "jobs": "the job of tenant {}",
     "by_hop": "the hop {}",

@@ -15,6 +15,7 @@ import fnmatch
 import itertools
 import json
 import os
+import re
 import shutil
 import tempfile
 import tomllib
@@ -26,10 +27,12 @@ from flowloom import signals, storage, toml
 from flowloom._native import ScenarioError
 from flowloom.locks import HeldError, locked
 from flowloom.scenario import engine_id
+from flowloom.words import is_text
 
 _OURS = ".flowloom"
 """The first characters of the names of the lock file and of folders of unfinished work."""
 _LOCK = f"{_OURS}.lock"
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 _DESKTOP = frozenset({".DS_Store", "Thumbs.db"})
 """Files that desktop systems create in any directory."""
 
@@ -83,6 +86,11 @@ DEPLOYMENT = Kind(
 _KINDS = (RESULT, SWEEP, FIGURE, THRESHOLDS, IMPORT, DEPLOYMENT)
 
 
+def kinds_in(folder: Path) -> list[Kind]:
+    """Return the kinds whose markers a directory has: one, as long as nobody else puts files into it."""
+    return [kind for kind in _KINDS if os.path.lexists(folder / kind.marker)]
+
+
 @contextlib.contextmanager
 def claim(
     target: str | os.PathLike[str], kind: Kind, key: str | None = None, *, force: bool = False, stored: bool = False
@@ -102,6 +110,7 @@ def claim(
     """
     shown = Path(target)
     try:
+        check_place(shown)
         output = Output(_reach(shown), shown, kind, key, force, stored)
         if not output.unfinished():
             output.check()
@@ -146,8 +155,8 @@ class Output:
         """Raise ScenarioError if writing would replace a file that may not be replaced."""
         if self.stored or not self.path.exists():
             return
-        for kind in _KINDS:
-            if kind is not self.kind and os.path.lexists(self.path / kind.marker):
+        for kind in kinds_in(self.path):
+            if kind is not self.kind:
                 why = f"it holds {kind.about}, not {self.kind.about}"
                 raise refusal(self.shown, why, "give another directory")
         ours = self._ours()
@@ -339,6 +348,7 @@ def check_file(target: Path, ours: str, mine: str, another: str, *, force: bool)
         another: What it is otherwise, for the message; `{}` stands for the rest of its first line.
         force: Replace a file of another input as well.
     """
+    check_place(target)
     if not os.path.lexists(target):
         return
     if not target.exists():
@@ -355,6 +365,18 @@ def check_file(target: Path, ours: str, mine: str, another: str, *, force: bool)
     if not begin.startswith(mine) and not force:
         rest = begin.removeprefix(ours).partition("\n")[0].strip()
         raise refusal(target, another.format(rest), "give another file, or --force")
+
+
+def check_place(target: Path) -> None:
+    """Raise ScenarioError if a path is an address such as `s3://bucket`, or its name is not text.
+
+    Results name the files that they come from, and what writes them takes names as UTF-8.
+    """
+    # A folder may have such a name, too.
+    if _ADDRESS.match(str(target)) and not Path(target.parts[0]).exists():
+        raise refusal(target, "this is an address, and results go to this machine", "give a directory")
+    if not is_text(whole := os.path.realpath(target)):
+        raise refusal(Path(whole), "this is not UTF-8 text", "give another directory")
 
 
 def refusal(target: Path, why: str, way_out: str) -> ScenarioError:
@@ -392,10 +414,12 @@ def _reach(target: Path) -> Path:
 
 def _make_and_lock(path: Path, wait: bool, stack: contextlib.ExitStack) -> None:
     for _ in range(100):
-        if not path.exists():
+        missing = [place for place in (path, *path.parents) if not place.exists()]
+        if missing:
             path.mkdir(parents=True, exist_ok=True)
-            # If nothing is written, the directory is removed again; a directory with files in it stays.
-            stack.callback(_remove_empty, path)
+            # If nothing is written, the directories are removed again; a directory with files in it stays.
+            for place in reversed(missing):
+                stack.callback(_remove_empty, place)
         with contextlib.suppress(FileNotFoundError):  # another process has just removed it
             stack.enter_context(locked(path / _LOCK, wait=wait))
             return

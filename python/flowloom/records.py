@@ -98,7 +98,9 @@ def _parquet(path: Path) -> tuple[list[str], list[Row]]:
     import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(path, partitioning=None)
+        # The library would take a relative path such as `other:1.parquet` for an address.
+        with path.open("rb") as file:
+            table = pq.read_table(file, partitioning=None)
     except (OSError, ValueError, pa.ArrowException) as error:
         raise ScenarioError(f"cannot read {path}: {shown(error, 200)}") from error
     return table.column_names, [Row(f"{path}, row {row}", cells) for row, cells in enumerate(table.to_pylist(), 1)]

@@ -58,8 +58,8 @@ Quantities are strings with a unit. A number without a unit is an error. A quant
 
 | type | smallest unit | units | for example |
 |---|---|---|---|
-| duration | 1 ps | `ps` `ns` `us` `ms` `s` | `"200ns"`, `"0.2us"` |
-| rate | 1 b/s | `b/s` `kb/s` `Mb/s` `Gb/s` `Tb/s` | `"10Gb/s"` |
+| duration | 1 ps | `ps` `ns` `us` (or `µs`) `ms` `s` | `"200ns"`, `"0.2us"` |
+| rate | 1 b/s | `b/s` `kb/s` `Mb/s` `Gb/s` `Tb/s`, or `bps` `kbps` `Mbps` `Gbps` `Tbps` | `"10Gb/s"` |
 | bytes | 1 B | `B` `kB` `MB` `GB` `TB` (powers of 1000), `KiB` `MiB` `GiB` `TiB` (of 1024) | `"36kB"`, `"36KiB"` |
 
 In the column of defaults, `required` means that the key must be given, and `none` that a key without a default may be left out.

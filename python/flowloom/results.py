@@ -94,7 +94,7 @@ class Results(Framed):
         slowdowns = (f"{metrics.label(m).lower()} {metrics.show(m, metrics.evaluate(m, self.summary))}" for m in _SHORT)
         warned = [f"warnings: {', '.join(found.flag for found in self.warnings)}"] if self.scenario and self.warnings else []
         name = f"{transport(self.summary['transport']).label}, seed {self.summary['seed']}"
-        return f"<Results: {', '.join([name, f'{tables.finished([self])} flows finished', *slowdowns, *warned])}>"
+        return f"<Results: {', '.join([name, tables.flows_finished([self]), *slowdowns, *warned])}>"
 
     def _repr_html_(self) -> str | None:
         from flowloom import display, tables
@@ -195,8 +195,11 @@ def read(folder: Path, *, whole: bool = False) -> Results:
     """Read the result of a simulation, or of a tool that a figure uses; see `load`."""
     if not folder.is_dir():
         raise ScenarioError(f"{folder} is not a results directory: it {'is a file' if folder.exists() else 'does not exist'}")
-    if not os.path.lexists(folder / MARKER):
-        raise ScenarioError(f"{folder} is not a results directory: it has no {MARKER}")
+    if outputs.RESULT not in (kinds := outputs.kinds_in(folder)):
+        if not kinds:
+            raise ScenarioError(f"{folder} is not a results directory: it has no {MARKER}")
+        runs = f"; `flowloom explain {folder}` lists its runs" if kinds[0] in (outputs.SWEEP, outputs.FIGURE) else ""
+        raise ScenarioError(f"{folder} holds {kinds[0].about}, not the result of a run{runs}")
     provenance = integrity.read_json(folder / MARKER)
     integrity.check_provenance(folder / MARKER, provenance)
     # The manifest belongs to the directory, not to the result.

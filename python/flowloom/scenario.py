@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from flowloom import _native, storage, toml
-from flowloom.words import shown
+from flowloom.words import is_text, shown
 
 Progress: TypeAlias = Callable[[float, float, int], None]
 """`progress(done, sim_s, packet_hops)`: share done (0 to 1), simulated seconds, packet-hops. It may raise to stop the run."""
@@ -24,8 +24,6 @@ Source: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any] | Scenario"
 
 SIZE_MAX = 64_000_000
 """The maximum size of a scenario file in bytes. A larger file is a mistake, and reading a device would never end."""
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 # Scenario keys whose value is the name of a file. The run depends on the file's content.
 _FILE_KEYS = frozenset({"file", "cdf"})
@@ -42,9 +40,9 @@ class Scenario:
     """`key.path=value`; a later override takes precedence."""
 
     def __post_init__(self) -> None:
-        """Raise ScenarioError for text that is not Unicode. Python passes such arguments on as lone surrogates."""
+        """Raise ScenarioError for text that is not Unicode."""
         for what in (self.path, *self.overrides, self.text):
-            if not what.isascii() and _SURROGATE.search(what):
+            if not is_text(what):
                 raise _native.ScenarioError(f"{shown(what)}: this is not UTF-8 text")
 
     @classmethod
@@ -141,7 +139,11 @@ class Scenario:
         folder = Path(self.path).parent
         for name in sorted(named_files(tomllib.loads(resolved))):
             digest.update(f"\n{name}\n".encode())
-            digest.update((folder / name).read_bytes())
+            try:
+                digest.update((folder / name).read_bytes())
+            except OSError as error:
+                self.plan()  # the simulator cannot read it either, and knows which key and line name it
+                raise _native.ScenarioError(f"cannot read {shown(folder / name, 200)}: {error.strerror}") from error
         return digest.hexdigest()[:20]
 
 
@@ -270,6 +272,21 @@ def named_files(table: Any) -> Iterator[str]:
     elif isinstance(table, list):
         for value in table:
             yield from named_files(value)
+
+
+def located(resolved: str) -> str:
+    """Return a resolved scenario as a result keeps it. If it names files by relative paths, its head says where they are.
+
+    The folder itself is left out: the same scenario gives the same bytes wherever it is.
+    """
+    names = sorted({name for name in named_files(tomllib.loads(resolved)) if not Path(name).is_absolute()})
+    if not names:
+        return resolved
+    files = ", ".join(shown(name) for name in names)
+    return (
+        f"# The names of these files are relative to the folder of the scenario that was run: {files}.\n"
+        f"# To run this again, copy it there, or them here.\n{resolved}"
+    )
 
 
 @functools.cache

@@ -11,8 +11,10 @@ from flowloom import columns, integrity, storage
 from flowloom.temporary import Folder
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq
+    from numpy.typing import NDArray
 
 IN_MEMORY = 1 << 16
 """A table is kept in memory until it has more rows than this."""
@@ -69,6 +71,29 @@ class Series(Mapping[str, "pa.Table"]):
     def __reduce__(self) -> tuple[Any, ...]:
         """Take the files along, since another process may run on another machine."""
         return _unpacked, (self._tables, {name: path.read_bytes() for name, path in self._files.items()})
+
+
+def instants(time: NDArray[np.float64], span: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the instants of samples in their order, and the time from each to the one before.
+
+    An instant at which all that is sampled rested has no row. Between two rows, the first and the last of such instants are
+    added.
+
+    Args:
+        time: When the sample of each row was taken.
+        span: The time since the sample before, which may be one without a row.
+    """
+    import numpy as np
+
+    every, rows = np.unique(time, return_index=True)
+    spans = span[rows]  # the rows of an instant have the same
+    period = spans.min()
+    before, end = every[:-1], every[1:] - spans[1:]
+    # Differences below half a period are rounding: both are the same instant.
+    missing = end - before > period / 2
+    first, last = before[missing] + period, end[missing]
+    every = np.sort(np.concatenate([every, last, first[last - first > period / 2]]))
+    return every, np.diff(every, prepend=every[0] - spans[0])
 
 
 def _unpacked(tables: Mapping[str, pa.Table], files: Mapping[str, bytes]) -> Series:

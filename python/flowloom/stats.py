@@ -34,19 +34,23 @@ def estimate(values: Sequence[float]) -> Estimate:
 def averaged(counts: Collection[int]) -> str:
     """Describe means over seeds, given how many seeds each is over; empty if each is over one.
 
-    A run that failed leaves its mean with fewer seeds.
+    A run that failed, or that has no value, leaves its mean with fewer seeds.
     """
+    count, fewer = seeds_of(counts)
+    return "" if max(counts) == 1 else f"Means of {count} seeds with 95 % confidence intervals (Student's t){fewer}"
+
+
+def seeds_of(counts: Collection[int]) -> tuple[str, str]:
+    """Return in words how many seeds means are over, and what to say if these are not the same seeds."""
     least, most = min(counts), max(counts)
-    if most == 1:
-        return ""
-    count = f"{most}" if least == most else f"{least} to {most}"
-    fewer = "" if least == most else "; means over different seeds are not of the same flows"
-    return f"Means of {count} seeds with 95 % confidence intervals (Student's t){fewer}"
+    if least == most:
+        return f"{most}", ""
+    return f"{least} to {most}", "; means over different seeds are not of the same flows"
 
 
 def paired_ratios(of: Sequence[float], to: Sequence[float]) -> list[float]:
     """Divide seed by seed, so that a ratio compares runs on the same flows.
 
-    After a division by zero, no seed has a value: leaving out that seed alone would bias the mean.
+    After a division by zero, a seed has no value. Leaving it out would bias the mean.
     """
-    return [math.nan] * len(of) if 0 in to else [x / y for x, y in zip(of, to, strict=True)]
+    return [x / y if y else math.nan for x, y in zip(of, to, strict=True)]

@@ -79,6 +79,8 @@ SERIES = {
 """The series that a run can record over its course, with their columns. That of flows also has the transport's gauges."""
 MEMBERS = {"queues": "link", "links": "link", "flows": "flow", "hosts": "host", "steps": "job"}
 """By series, the column that says what a row is of, if a series has rows of several things."""
+RESTING = ("queues", "links", "hosts")
+"""The series in which no row means zero. In the others, it means that there is no value."""
 SHARES = ("arrived_share", "pending_share", "utilisation", "marked_share")
 """The columns of series that are shares."""
 

@@ -20,6 +20,7 @@ from flowloom._native import RunError, ScenarioError
 from flowloom.axes import text
 from flowloom.frames import Framed
 from flowloom.jobs import Blame, FailedRuns, Job, Store, run_jobs, unchanged, whole_number
+from flowloom.limits import SEED_MAX
 from flowloom.outputs import Output
 from flowloom.progress import Reporter, Silent
 from flowloom.results import Results, seed_of
@@ -333,6 +334,8 @@ def _seeded(base: Scenario, place: Place, seeds: int) -> list[tuple[int, Scenari
     try:
         at = base.set(place.changes)
         first = seed_of(tomllib.loads(at.resolve())) or 0
+        if first + seeds - 1 > SEED_MAX:
+            raise ScenarioError(f"seeds: {seeds} seeds from run.seed = {first} on go beyond the largest seed, {SEED_MAX}")
         return [(seed, at.set({"run.seed": seed})) for seed in range(first, first + seeds)]
     except ScenarioError as error:
         raise place.blame(error) from None
@@ -443,7 +446,8 @@ def _lost(output: Output, about: Mapping[str, Any], keys: set[str]) -> bool:
     import pyarrow.parquet as pq
 
     try:
-        return not keys.issuperset(pq.read_table(path, columns=["run"], partitioning=None)["run"].to_pylist())
+        with path.open("rb") as file:
+            return not keys.issuperset(pq.read_table(file, columns=["run"], partitioning=None)["run"].to_pylist())
     except (OSError, ValueError, KeyError, pa.ArrowException):
         # The table is damaged. The same sweep may write it again.
         found = output.marker() or {}

@@ -79,10 +79,26 @@ def _shown(metric: str, seeds: Seeds) -> str:
 
 
 def finished(seeds: Seeds) -> str:
-    """Return how many flows of some runs finished: `200 of 200`."""
-    done, flows = (sum(run.summary[key] for run in seeds) for key in ("finished", "flows"))
-    aborted = sum(run.summary.get("aborted", 0) for run in seeds)
-    return f"{done:,} of {flows:,}" + (f" ({aborted:,} aborted)" if aborted else "")
+    """Return how many flows of some runs finished: `200 of 200`. Those that had not started count among all flows."""
+    done, flows, aborted, waiting = _counts(seeds)
+    others = [f"{count:,} {what}" for count, what in ((aborted, "aborted"), (waiting, "did not start")) if count]
+    return f"{done:,} of {flows:,}" + (f" ({', '.join(others)})" if others else "")
+
+
+def flows_finished(seeds: Seeds) -> str:
+    """Return what `finished` does, as a clause."""
+    done, flows, aborted, waiting = _counts(seeds)
+    given_up = f" ({aborted:,} aborted)" if aborted else ""
+    return f"{done:,} of {flows:,}{given_up} flows finished" + (f", {waiting:,} did not start" if waiting else "")
+
+
+def _counts(seeds: Seeds) -> tuple[int, int, int, int]:
+    """Return how many flows finished, how many there are, how many were aborted, and how many did not start."""
+    # Another tool's flows have no word about the last two.
+    done, begun, aborted, waiting = (
+        sum(run.summary.get(key, 0) for run in seeds) for key in ("finished", "flows", "aborted", "not_started")
+    )
+    return done, begun + waiting, aborted, waiting
 
 
 def _averaged(rows: Iterable[Seeds]) -> str:
@@ -93,7 +109,7 @@ def _averaged(rows: Iterable[Seeds]) -> str:
 def of_run(results: Results) -> list[Table]:
     """Return a run's summary: the numbers that mean something for it, its jobs, then slowdown by flow size."""
     label, seed = transport(results.summary["transport"]).label, results.summary["seed"]
-    title = f"{label}, seed {seed}: {finished([results])} flows finished"
+    title = f"{label}, seed {seed}: {flows_finished([results])}"
     beside = (metric for part, names in _BESIDE.items() if results.summary.get(part) for metric in names)
     rows = [(metrics.label(m), _shown(m, [results])) for m in _meant((*_RUN, *beside), [[results]])]
     return [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Collection, Sequence
 
 VALUE_MAX = 80
@@ -37,6 +38,14 @@ def printable(text: str, keep: str = "\n\t", escape: Callable[[str], str] = _esc
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c in keep else escape(c) for c in text)
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def is_text(text: str) -> bool:
+    """Return whether a text can be written as UTF-8. Python passes bytes that are not UTF-8 on as lone surrogates."""
+    return text.isascii() or not _SURROGATE.search(text)
 
 
 def listed(names: Sequence[str], most: int = 6) -> str:

@@ -372,9 +372,23 @@ def test_one_run_in_which_it_fails_refutes_what_must_hold_in_every_run():
 
 
 def test_a_ratio_to_zero_is_no_value_and_no_seed_is_left_out_for_it():
-    outcome = checks.ratio(seeds(phost=[1.0, 1.0], pfabric=[1.0, 0.0]), metric="m", of=PHOST, to=PFABRIC, at_most=2)
-    assert outcome.verdict == "differs"
-    assert "no value" in outcome.measured
+    def found(pfabric):
+        return checks.ratio(seeds(phost=[1.0, 1.0], pfabric=pfabric), metric="m", of=PHOST, to=PFABRIC, at_most=2)
+
+    # Of the seed with a zero nothing is known, so the other one decides nothing.
+    assert (found([1.0, 0.0]).verdict, found([1.0, 0.0]).decisive) == ("undecided", (1.0, -math.inf, math.inf))
+    assert found([0.0, 0.0]).verdict == "differs"
+    assert "no value" in found([0.0, 0.0]).measured
+
+
+def test_a_level_in_every_run_is_undecided_if_some_run_has_no_value():
+    def verdict(*samples):
+        return checks.level(seeds(phost=list(samples)), metric="m", at_most=0.6, every_run=True).verdict
+
+    assert verdict(0.5, math.nan) == "undecided"
+    assert verdict(0.7, math.nan) == "differs"
+    assert verdict(math.nan, math.nan) == verdict(math.nan) == "differs"
+    assert verdict(0.5, 0.6) == "holds"
 
 
 def test_a_ratio_of_several_says_which_it_means():

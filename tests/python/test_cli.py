@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import flowloom
 from conftest import HANG_S, SMALL
-from flowloom import _native, storage
+from flowloom import _native, comparisons, storage, sweeps
 from flowloom.cli import app, tables
 from flowloom.cli.common import parse_value, split_list
 from flowloom.engine import cores
@@ -97,6 +97,13 @@ def test_run_prints_a_table_for_people(scenario):
         (["run", "S", "--set", "workload.load"], "give a key and a value"),
         (["run", "S", "--set", "transport.name=phots"], "phost"),
         (["run", "S", "--seed", "-1"], "--seed"),
+        (["run", "S", "--seed", str(2**63)], "'--seed'"),
+        (["run", "S", "--threads", str(2**64)], "'--threads'"),
+        (["run", "S", "--threads", "65537"], "65536"),
+        (
+            ["sweep", "S", "--vary", "workload.load=0.2", "--seed", str(2**63 - 1), "--seeds", "3"],
+            "seeds: 3 seeds from run.seed = 9223372036854775807 on go beyond the largest seed, 9223372036854775807",
+        ),
         (["run"], "SCENARIO.toml"),
         (["compare", "S", "--transports", "phost,nobody"], "nobody"),
         (["sweep", "S", "--vary", "workload.load"], "give a key and its values"),
@@ -104,18 +111,69 @@ def test_run_prints_a_table_for_people(scenario):
         (["sweep", "S", "--vary", "workload.load=0.2", "--jobs", "0"], "jobs"),
         (["paper", "run", "tiny/fig2"], 'did you mean "tiny/fig1"'),
         (["paper", "run", "tiny/fig1", "--scale", "hug"], 'no scale "hug"'),
+        (["paper", "run", "tiny", "--scale", "fulll"], 'no scale "fulll": did you mean "full"?'),
         (["claims", "tinny"], 'did you mean "tiny"'),
+        (["claims", "--scale", "fulll"], 'no scale "fulll": did you mean "full"?'),
+        (["claims", "tiny", "--report", "--scale", "fulll"], 'no scale "fulll": did you mean "full"?'),
         (["list", "transport"], 'did you mean "transports"'),
         (["show", "web_serach"], 'did you mean "web_search"'),
         (["explain", "slowdwn"], 'did you mean "slowdown"'),
         (["explain", "."], "not a results directory"),
         (["doctor", "nowhere.toml"], "cannot read"),
         (["import", "nowhere.csv", "--out", "x.csv"], "cannot read nowhere.csv"),
+        (["run", "S", "--out", ""], "--out: the name is empty; give a directory"),
+        (["paper", "run", "tiny/fig1", "--runs="], "--runs: the name is empty; give a directory"),
+        (["paper", "run", "zzz"], 'no figure "zzz": there are another/fig1, tiny/fig1, tiny/fig2, tiny/fig10'),
+        (["claims", "zzz"], 'no paper "zzz": there are another, tiny'),
         (["rnu"], "rnu"),
     ],
 )
 def test_bad_input_is_a_paragraph_and_exit_code_2(scenario, papers, words, complaint):
+    if "zzz" in words:
+        for name in ("tiny/fig10", "tiny/fig2", "another/fig1"):
+            (path := papers.parent / f"{name}.toml").parent.mkdir(exist_ok=True)
+            path.write_text((papers / "fig1.toml").read_text())
     assert complaint in call(*[scenario if w == "S" else w for w in words], code=2).stderr
+    assert not (scenario.parent / "results").exists()
+
+
+def test_an_override_that_another_one_replaces_is_noted(scenario, monkeypatch):
+    def read(*_, **__):
+        raise _native.ScenarioError("it was read, and that is enough")
+
+    for module in (sweeps, comparisons):
+        monkeypatch.setattr(module, "run_places", read)
+    sweep, compare = ["sweep", scenario], ["compare", scenario]
+    name = ["--set", "transport.name=tcp"]
+    for words, note in [
+        (["run", scenario, "--seed", 1, "--set", "run.seed=2"], "--set run.seed=2 has no effect: --seed 1 replaces it"),
+        (
+            ["show", scenario, "--set", "run.seed=2", "--set", " run.seed = 3"],
+            "--set run.seed=2 has no effect: --set  run.seed = 3 replaces it",
+        ),
+        (
+            ["show", scenario, "--set", "transport.phost.free_tokens=5", "--set", "transport.phost={}"],
+            "--set transport.phost.free_tokens=5 has no effect: --set transport.phost={} replaces it",
+        ),
+        ([*sweep, "--vary", "transport.name=ideal", *name], "transport.name=tcp has no effect: --vary transport.name replaces"),
+        ([*sweep, "--vary", "run.seed=5", "--seed", 4], "--seed 4 has no effect: --vary run.seed replaces it"),
+        ([*compare, "--transports", "ideal", *name], "transport.name=tcp has no effect: --transports replaces it"),
+        ([*compare, "--variant", "x: transport.name=ideal", *name], "transport.name=tcp has no effect: --variant replaces it"),
+        (
+            [*compare, "--transports", "ideal", "--over", "workload.load=0.2", "--set", "workload.load=0.3"],
+            "--set workload.load=0.3 has no effect: --over workload.load replaces it",
+        ),
+    ]:
+        said = call(*words, code=2 if words[0] in ("sweep", "compare") else 0).stderr
+        assert note in said and said.count("has no effect") == 1, (words, said)
+    for words in [
+        ["show", scenario, "--set", "run.seed=2", "--set", "workload.load=0.2"],
+        ["show", scenario, "--set", "run.seed=2", "--set", "run.seed=2"],
+        ["show", scenario, "--set", "transport.phost={}", "--set", "transport.phost.free_tokens=5"],
+        # The variant y runs TCP.
+        [*compare, "--variant", "x: transport.name=ideal", "--variant", "y: fabric.buffer=1MB", *name],
+    ]:
+        assert "has no effect" not in call(*words, code=2 if words[0] == "compare" else 0).stderr, words
 
 
 def test_a_full_disk_is_one_paragraph_exit_code_1_and_no_trace(scenario, tmp_path, monkeypatch):
@@ -343,12 +401,26 @@ def test_shells_can_complete_commands():
     assert done.stdout.split() == ["compare"]
 
 
+def test_doctor_names_the_runs_of_what_is_no_run(scenario, tmp_path, papers):
+    few = ["--set", "workload.flows=20", "--jobs", 1]
+    call("sweep", scenario, *few, "--vary", "transport.name=ideal", "--out", tmp_path / "s")
+    out = tmp_path / "s"
+    told = call("doctor", out, code=2).stderr
+    assert f"{out} holds a sweep, not the result of a run; `flowloom explain {out}` lists its runs" in told
+    (tmp_path / "f").mkdir()
+    (tmp_path / "f" / "claims.json").write_text("{}")
+    assert "holds a figure, not the result of a run; `flowloom explain" in call("doctor", tmp_path / "f", code=2).stderr
+    (tmp_path / "i").mkdir()
+    (tmp_path / "i" / "import.json").write_text("{}")
+    assert call("doctor", tmp_path / "i", code=2).stderr.endswith("holds an imported scenario, not the result of a run\n")
+
+
 def test_doctor_finds_what_is_wrong_with_a_result(scenario, tmp_path):
     call("run", scenario, "--out", tmp_path / "cut", "--set", "run.time_limit=200us")
     text = CliRunner().invoke(app, ["doctor", str(tmp_path / "cut")])
     assert text.exit_code == 1
     (started,) = re.findall(r"problem +\d+ of (\d+) flows did not finish", text.stdout)
-    assert f"{200 - int(started)} flows had not started" in text.stdout
+    assert f"{200 - int(started)} of 200 flows did not start before run.time_limit" in text.stdout
 
 
 def test_doctor_finds_a_network_that_does_not_keep_up(scenario, tmp_path):

@@ -170,6 +170,21 @@ def test_a_cluster_that_is_not_there_is_an_error_in_the_input(tmp_path, monkeypa
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    "address", ["", " ", "foo", "foo:bar", "tcp://foo", "tcp://:8786", "nonsense://x", "ucx://x:1", "tcp://x:99999"]
+)
+def test_what_is_no_address_is_not_given_to_dask(monkeypatch, address):
+    """Dask's client waits for 20 s when it is deleted after such an error, and prints a traceback."""
+    given = []
+    monkeypatch.setattr(distributed, "Client", lambda *words, **_: given.append(words))
+    with pytest.raises(flowloom.ScenarioError, match=r"^cluster .*; give an address such as tcp://10"):
+        flowloom.Cluster(address)
+    assert not given
+    for good in ("127.0.0.1:8786", "tcp://[::1]:8786", "tls://node:1"):
+        flowloom.Cluster(good)
+    assert [words for (words,) in given] == ["127.0.0.1:8786", "tcp://[::1]:8786", "tls://node:1"]
+
+
 def test_the_page_leads_from_nothing_to_a_figure(clone, tmp_path):
     page = (ROOT / "docs/cluster.md").read_text(encoding="utf-8")
     with socket.socket() as free:

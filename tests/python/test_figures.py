@@ -28,6 +28,7 @@ from flowloom.jobs import Job, Store, run_jobs
 from flowloom.plots import figure as drawing
 from flowloom.plots import frames, style
 from flowloom.progress import Silent
+from flowloom.reports.figures import drawn as panels_of
 from flowloom.results import Results
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -485,6 +486,26 @@ def test_a_gain_over_a_baseline_is_paired_by_seed(papers):
     assert math.isnan(grid.drawn(to_pfabric, "slowdown.mean", {"load": 0.3, "transport": "phost"}).mean)
 
 
+def test_a_picture_says_of_how_many_seeds_its_means_are(papers):
+    figure = reader.read(papers / "fig1.toml")
+    runs = plan(figure, "quick", 3)
+
+    def footnote(without):
+        """Return the footnote if the runs of some seeds at a load of 0.6 have no value."""
+        summary = {
+            (load, seed): {"slowdown": {"mean": math.nan if load == 0.6 and seed in without else 2.0}}
+            for load in (0.3, 0.6) for seed in (1, 2, 3)
+        }  # fmt: skip
+        grid = Grid(figure, runs, {r.job.key: Results(summary[r.point["load"], r.seed], "", {}) for r in runs})
+        (note,) = (plots.note for plots in panels_of(grid))
+        return paper._footnote(grid, "quick", 3, {}).partition(": ")[2], note
+
+    whole = "mean of 3 seeds, bars: 95 % (Student t)", "Means of 3 seeds with 95 % confidence intervals (Student's t)"
+    assert footnote(()) == footnote((1, 2, 3)) == whole  # what has no value in any run is drawn as none
+    fewer = "; means over different seeds are not of the same flows"
+    assert footnote((2,)) == ("mean of 2 to 3 seeds, bars: 95 % (Student t)" + fewer, whole[1].replace("3", "2 to 3") + fewer)
+
+
 def test_rules_apply_where_they_say_and_scales_last(papers):
     rules = """
     [[set]]
@@ -532,6 +553,63 @@ def test_no_option_overrides_an_axis_nor_the_table_that_it_is_in(papers):
         with pytest.raises(ScenarioError, match=rf"{key} cannot be set for tiny/fig1: its .*{owner}"):
             plan(figure, "quick", changes={key: {"kind": "poisson"}})
     assert plan(figure, "quick", changes={"workload.flows": 9})
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "owner"),
+    [
+        # A part of an axis's value.
+        ("pias/table1", "transport.pias.thresholds.0", "its axis threshold sets transport.pias.thresholds"),
+        # Axes that only rules give a meaning.
+        ("top/fig4", "transport.name", "its axis transport sets this key with rules"),
+        ("pase/scale", "topology", "its axis hosts sets topology.racks with rules"),
+        ("pias/fig11", "transport.pias.thresholds.1", "its axis queues sets transport.pias.thresholds with rules"),
+        ("tournament/grounds", "fabric.buffer", "its axis ground sets this key with rules"),
+        ("phost/fig10", "transport.pfabric.rto", "its tuning tries values of this key"),
+        ("phost/fig10", "transport.pfabric", "its tuning tries values of transport.pfabric.initial_window"),
+    ],
+)
+def test_no_option_overrides_what_the_values_of_an_axis_or_a_tuning_mean(name, key, owner):
+    figure = reader.read(ROOT / "papers" / f"{name}.toml")
+    with pytest.raises(ScenarioError, match=rf"{key} cannot be set for {name}: {owner}; .* extends it") as error:
+        next(settings(figure, "quick", {key: "30us"}))
+    assert "[[" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("phost/fig3", "transport.phost.free_tokens"),
+        # Rules set these for values of an axis that sets a key of its own.
+        ("pase/fig10a", "fabric.buffer"),
+        ("pias/fig14", "transport.pias.thresholds"),
+        # Rules of scales set the size of runs, and rules that set whole tables leave their parts free.
+        ("pase/scale", "workload.flows"),
+        ("pase/choices", "workload.flows"),
+        ("tournament/grounds", "transport.phost.slot_with_token"),
+    ],
+)
+def test_an_option_overrides_what_is_the_same_along_the_axes(name, key):
+    figure = reader.read(ROOT / "papers" / f"{name}.toml")
+    assert next(settings(figure, "quick", {key: 7})).question.overrides[-1].startswith(key)
+
+
+def test_a_rule_for_every_value_of_an_axis_says_nothing_of_their_difference(papers):
+    axis = """
+    [[axis]]
+    name = "scheme"
+    values = ["a", "b"]
+    [[set]]
+    when = { scheme = ["a", "b"] }
+    keys = { "workload.flows" = 30 }
+    [[set]]
+    when = { scheme = "b" }
+    keys = { "workload.sizes" = "web_search" }
+    [scale.quick]"""
+    figure = figure_with(papers, "[scale.quick]", axis)
+    assert {_flows(run) for run in plan(figure, "quick", changes={"workload.flows": 9})} == {9}
+    with pytest.raises(ScenarioError, match="its axis scheme sets this key with rules"):
+        plan(figure, "quick", changes={"workload.sizes": "imc10"})
 
 
 def _load(run) -> float:
@@ -764,6 +842,30 @@ def test_a_setting_that_leaves_flows_unfinished_is_not_the_best(papers):
     assert chosen((math.nan, 0, 0), (3.0, 1, 0), (2.0, 1, 0)) == 12
 
 
+def test_a_setting_without_a_value_at_some_point_is_not_the_best(papers):
+    tune = TUNE.replace("minimise", "at = { load = [0.3, 0.6] }\nminimise")
+    figure = figure_with(papers, "[scale.quick]", tune)
+    tried = trials(figure, "quick")
+
+    def chosen(*found):
+        """Choose between settings by their values at both loads; at a load without a value, all flows were given up."""
+        values = dict(zip((1, 2, 12), found, strict=True))
+        made = {}
+        for run in tried:
+            value = values[run.tuning["transport.pfabric.initial_window"]][[0.3, 0.6].index(run.point["load"])]
+            gone = 9 if math.isnan(value) else 0
+            summary = {"slowdown": {"mean": value}, "flows": 9, "finished": 9 - gone, "aborted": gone}
+            made[run.job.key] = Results(summary, "", {})
+        (tuning,) = choose(figure, tried, made).values()
+        return tuning["transport.pfabric.initial_window"]
+
+    nan = math.nan
+    assert chosen((1.0, nan), (2.0, 5.0), (2.0, 6.0)) == 2
+    # If all lack values, those that lack fewer are compared, and then their means.
+    assert chosen((nan, nan), (2.0, nan), (1.5, nan)) == 12
+    assert chosen((nan, nan), (nan, nan), (nan, nan)) == 1
+
+
 def test_a_figure_with_trials_is_run_and_drawn(papers, tmp_path):
     figure = figure_with(papers, "[scale.quick]", TUNE.replace("minimise", "at = { load = 0.3 }\nminimise"))
     outcome = run_figure(figure, "quick", out=tmp_path / "out", runs=tmp_path / "runs", workers=2)
@@ -821,7 +923,10 @@ early = [0, 0]
 late = [1, 1]
 at_most = 2.0
 """
-QUEUES = {"time": [1.0, 1.0, 2.0, 2.0], "link": ["a", "b"] * 2, "bytes": [10, 20, 30, 40], "packets": [1, 2, 3, 4]}
+QUEUES = {
+    "time": [1.0, 1.0, 2.0, 2.0, 6.0], "span": [1.0] * 5, "link": ["a", "b", "a", "b", "a"],
+    "bytes": [10, 20, 30, 40, 50], "packets": [1, 2, 3, 4, 5],
+}  # fmt: skip
 STEPS = {"job": [0, 0, 0, 1], "step": [0, 0, 1, 0], "slowest_fct": [2.0, 4.0, None, 5.0]}
 
 
@@ -838,8 +943,10 @@ def test_courses_have_a_line_for_each_link_and_no_point_for_what_did_not_end(pap
         return [(line.xs, line.ys) for line in frames.courses(grid, frame)]
 
     # Time is no share, so it is not in percent.
-    of_bytes = [([1.0, 2.0], [1000.0, 3000.0]), ([1.0, 2.0], [2000.0, 4000.0])] * 3
-    of_packets = [([1.0, 2.0], [1, 3]), ([1.0, 2.0], [2, 4])] * 3
+    # A link without a row has an empty queue, also at the samples from 3 to 5, at which none has one.
+    times = [1.0, 2.0, 3.0, 5.0, 6.0]
+    of_bytes = [(times, [1000.0, 3000.0, 0, 0, 5000.0]), (times, [2000.0, 4000.0, 0, 0, 0])] * 3
+    of_packets = [(times, [1, 3, 0, 0, 5]), (times, [2, 4, 0, 0, 0])] * 3
     of_steps = [([0, 0], [2.0, 4.0]), ([0], [5.0])] * 3
     assert [lines(grid, panel) for panel in range(3)] == [of_bytes, of_packets, of_steps]
     # A check takes the steps of all jobs together: the mean of the first ones is 11/3, and the last one has not ended.
@@ -851,8 +958,30 @@ def test_courses_have_a_line_for_each_link_and_no_point_for_what_did_not_end(pap
     saved = SavedGrid(figure, tmp_path, pq.read_table(tmp_path / "data.parquet"))
     assert [lines(saved, panel) for panel in range(3)] == [of_bytes, of_packets, of_steps]
     assert (tmp_path / "queues.csv").read_text().splitlines()[:2] == [
-        '"load","transport","seed","link","time","bytes","packets"', '0.3,"phost",1,"a",1,10,1'
+        '"load","transport","seed","link","time","bytes","span","packets"', '0.3,"phost",1,"a",1,10,1,1'
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("panel", "name"),
+    [
+        ('kind = "course"\ncourse = "queues"\nx = "time"\ny = "bytes"', "link"),
+        ('kind = "course"\ncourse = "flows"\nx = "time"\ny = "goodput_gbps"', "flow"),
+        ('kind = "course"\ncourse = "hosts"\nx = "time"\ny = "sending"', "span"),
+        ('kind = "course"\ncourse = "steps"\nx = "step"\ny = "slowest_fct"', "step"),
+        ('kind = "cdf"\nx = "fct_us"', "flows"),
+        ('kind = "lines"\nx = "transport"\ny = "goodput_gbps"\nseries = "load"', "goodput_gbps"),
+    ],
+)
+def test_no_axis_is_called_like_a_column_of_a_file_that_the_figure_writes(papers, panel, name):
+    text = FIGURE.replace('name = "load"', f'name = "{name}"').replace('x = "load"', f'x = "{name}"')
+    (papers / "fig1.toml").write_text(text)
+    reader.read(papers / "fig1.toml")
+    drawn = panel.replace('series = "load"', f'series = "{name}"')
+    with (papers / "fig1.toml").open("a") as file:
+        file.write(f"\n[[panel]]\n{drawn}\n")
+    with pytest.raises(ScenarioError, match=rf"fig1\.toml:3: axis: axis {name} has the name of a column"):
+        reader.read(papers / "fig1.toml")
 
 
 def evaluate_one(figure, grid, id):

@@ -9,6 +9,7 @@ import csv
 import os
 import random
 import re
+import time
 import tomllib
 from collections import Counter
 from pathlib import Path
@@ -451,6 +452,67 @@ def test_a_log_in_other_forms(tmp_path):
 
 @pytest.mark.parametrize(
     "text",
+    [
+        "bytes,start,src,dst\n1,500,0,a,b\n2,000,1,b,a\n",  # 1,500 bytes
+        "bytes start src dst\n1500 2026-01-01 00:00:00 a b\n",
+        "bytes\tstart\tsrc\tdst\n0\t1500\t0\ta\tb\n",
+    ],
+)
+def test_a_row_of_a_log_has_no_more_cells_than_there_are_columns(tmp_path, text):
+    cells = re.escape(f"{tmp_path / 'i.csv'}:2: the row has 5 cells, and the first line names 4 columns")
+    with pytest.raises(ScenarioError, match=cells):
+        Imported(tmp_path, i_csv=text)
+    with pytest.raises(ScenarioError, match=cells):
+        importing.read(tmp_path / "i.csv", "flows")
+    separator = "," if "," in text else "\t"
+    (ends := tmp_path / "ends").mkdir()
+    made = Imported(ends, i_csv=f"bytes,start,src,dst\n1500,0,a,b{',' * 3}\n".replace(",", separator))
+    assert made.flows() == [("0", "0", "1", "1500")]
+
+
+DATES = """\
+bytes,start,src,dst
+1500,2026-10-25T02:59:59,a,b
+1500,2026-10-25T03:59:59+01:00,b,a
+1500,2026-10-25T03:00:00,b,a
+"""
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
+def test_dates_without_a_zone_do_not_depend_on_the_machine(tmp_path, monkeypatch, zone):
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        made = Imported(tmp_path, i_csv=DATES)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert [start for start, *_ in made.flows()] == ["0", "0", "1"]
+    assert made.says("The column start has dates without a time zone: they are read as UTC")
+    assert not made.says("says no unit")
+
+
+def test_dates_keep_their_digits(tmp_path):
+    starts = ["2026-01-01T10:00:00.000000100Z", "2026-01-01T11:00:00,000000900123+01:00"]
+    made = Imported(tmp_path, i_csv=f"bytes\tstart\tsrc\tdst\n5\t{starts[0]}\ta\tb\n5\t{starts[1]}\ta\tb\n")
+    assert [start for start, *_ in made.flows()] == ["0", "0.000000800123"]
+    assert not made.says("says no unit") and not made.says("time zone")
+
+
+@pytest.mark.parametrize(("unit", "zone"), [("ns", None), ("ns", "Europe/Berlin"), ("us", None), ("s", "UTC")])
+def test_dates_of_parquet(tmp_path, unit, zone):
+    factor = {"ns": 10**9, "us": 10**6, "s": 1}[unit]
+    # The second start is in the hour that Berlin's clocks show twice.
+    starts = [1792886399 * factor + (100 if unit == "ns" else 0), 1792891000 * factor + (900 if unit == "ns" else 0)]
+    column = pa.array(starts, pa.timestamp(unit, zone))
+    pq.write_table(pa.table({"start": column, "src": [0, 1], "dst": [1, 0], "bytes": [5, 5]}), tmp_path / "i.parquet")
+    made = Imported(tmp_path, i_parquet=(tmp_path / "i.parquet").read_bytes())
+    assert [start for start, *_ in made.flows()] == ["0", "4601.0000008" if unit == "ns" else "4601"]
+    assert made.says("time zone") == (zone is None)
+
+
+@pytest.mark.parametrize(
+    "text",
     ["bytes\n10\n30\n10\n20\n", "10\n30\n10\n20\n", "id;Bytes\n1;10\n2;30\n3;10\n4;20\n", "size\tx\n1e1\t\n30\t\n10\t\n20\t\n"],
 )
 def test_a_log_of_sizes_needs_no_option(tmp_path, text):
@@ -558,6 +620,51 @@ def test_a_matrix_between_tabs(tmp_path, text):
     between = [tuple(end.removesuffix(" switch") for end in link[:2]) for link in made.links() if link[0].endswith("switch")]
     names = ["A", "B", "C"] if "A" in text else ["n0", "n1", "n2"]
     assert between == [(names[0], names[1]), (names[0], names[2])]
+
+
+@pytest.mark.parametrize("stray", ["{}\t", "\t{}", "\t {}\t\t"])
+def test_a_tab_at_the_end_of_a_row_between_blanks_is_no_cell(tmp_path, stray):
+    log = "start src dst bytes\n0.7 3 4 5000\n0.2 4 3 60\n"
+    for number, rows in enumerate(((0,), (1, 2), (0, 1, 2))):
+        (folder := tmp_path / str(number)).mkdir()
+        lines = [stray.format(line) if at in rows else line for at, line in enumerate(log.splitlines())]
+        assert Imported(folder, log_txt="\n".join(lines)).flows() == [("0", "4", "3", "60"), ("0.5", "3", "4", "5000")]
+    (folder := tmp_path / "matrix").mkdir()
+    made = Imported(folder, m_txt="".join(f"{stray.format(line)}\n" for line in ADJACENCY.splitlines()))
+    (folder := tmp_path / "plain").mkdir()
+    assert made.links() == Imported(folder, m_txt=ADJACENCY).links()
+
+
+def sparse(nodes, joined, end):
+    """Return a matrix in which only some nodes are joined and all other cells are empty."""
+    rows = [[""] * nodes for _ in range(nodes)]
+    for a, b in joined:
+        rows[a][b] = "1"
+    return "".join(",".join(row) + end + "\n" for row in rows)
+
+
+@pytest.mark.parametrize("end", ["", ","])
+@pytest.mark.parametrize("nodes", [3, 4, 600])
+def test_whether_a_separator_ends_rows_is_seen_at_the_end_of_a_matrix(tmp_path, nodes, end):
+    # No link leads to the last node, so all rows end with an empty cell.
+    joined = [(0, 1), *((a, 0) for a in range(1, nodes))]
+    text = sparse(nodes, joined, end)
+    assert (len(text) > 262_144) == (nodes == 600)
+    made = Imported(tmp_path, {"m_csv": "adjacency"}, m_csv=text)
+    between = {tuple(end.removesuffix(" switch") for end in link[:2]) for link in made.links() if link[0].endswith("switch")}
+    assert between == {("n0", f"n{at}") for at in range(1, nodes)}
+
+
+def test_a_large_matrix_may_have_its_only_cell_of_the_last_column_below_its_head(tmp_path):
+    nodes = 600
+    rows = sparse(nodes, [(a, 0) for a in range(1, nodes)] + [(nodes - 2, nodes - 1)], "").splitlines()
+    names = ",".join(f"v{at}" for at in range(nodes))
+    for number, end in enumerate(("", ",")):
+        (folder := tmp_path / str(number)).mkdir()
+        text = f",{names}{end}\n" + "".join(f"v{at},{row}{end}\n" for at, row in enumerate(rows))
+        made = Imported(folder, {"m_csv": "adjacency"}, m_csv=text)
+        between = {link[:2] for link in made.links() if link[0].endswith("switch")}
+        assert between == {("v0 switch", f"v{at} switch") for at in range(1, nodes)} | {("v598 switch", "v599 switch")}
 
 
 def test_names_have_one_meaning(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import shlex
 import tomllib
@@ -115,6 +116,44 @@ def test_which_point_a_scenario_is_of_and_how_tunings_choose_are_inputs(papers, 
     after = now(papers)
     assert isinstance(after, Digests)
     assert (after.inputs != before.inputs) == changes
+
+
+STEPS = """
+[[claim]]
+id = "tiny/3"
+says = "Something along the load."
+
+[[claim.check]]
+kind = "{kind}"
+metric = "slowdown.mean"
+along = "{along}"
+{more}
+"""
+RATIO = 'of = {transport = "phost"}\nto = {transport = "ideal"}'
+
+
+@pytest.mark.parametrize(
+    ("kind", "along", "more", "swapped", "changes"),
+    [
+        ("trend", "load", "", "[0.3, 0.6]", True),
+        ("ratio_trend", "load", RATIO, "[0.3, 0.6]", True),
+        # The order of another axis decides nothing.
+        ("trend", "load", "", '["phost", "pfabric", "ideal"]', False),
+        ("trend", "transport", "", "[0.3, 0.6]", False),
+    ],
+)
+def test_the_order_of_an_axis_is_an_input_of_checks_that_go_along_it(papers, kind, along, more, swapped, changes):
+    with (papers / "fig1.toml").open("a") as file:
+        file.write(STEPS.format(kind=kind, along=along, more=more))
+    before = now(papers)
+    assert isinstance(before, Digests)
+    values = ", ".join(reversed(swapped.strip("[]").split(", ")))
+    rewrite(papers / "fig1.toml", f"values = {swapped}", f"values = [{values}]")
+    after = now(papers)
+    assert isinstance(after, Digests)
+    assert (after.inputs != before.inputs) == changes
+    # What is run is the same, so the simulator's behaviour is.
+    assert after.behaviour == before.behaviour
 
 
 def test_a_scale_is_its_own_question_though_a_probe_is_cut(papers):
@@ -279,6 +318,19 @@ def test_a_claim_on_inferred_values_is_calibrated_where_it_would_hold(papers):
         assert found.verdict == verdict
     noisy = ledger.evaluate(claim, made(figure, "quick", 2, lambda _, seed: 0.4 + seed / 50))
     assert noisy.verdict == "undecided"
+
+
+def test_the_ledger_keeps_an_interval_without_ends(papers):
+    figure = reader.read(papers / "fig1.toml")
+    missing = made(figure, "quick", 3, lambda _, seed: 0.4 if seed > 1 else math.nan)
+    found = ledger.evaluate(figure.claims[1], missing)
+    ledger.record(figure, "quick", {"tiny/2": found}, About(seeds=3, seconds=1.0, date="2026-01-01"))
+    (check,) = ledger.read(papers / "claims.json")["tiny/2"]["fig1"]["quick"].checks
+    assert (check.verdict, check.value, check.interval) == ("undecided", 0.4, [None, None])
+    assert check.text == "0.4 [-inf, inf] at load 0.3, phost; all points: 0.4 [-inf, inf] (all 2 points)"
+    # Without a value, or with one seed, there is no interval.
+    for runs in (made(figure, "quick", 2, lambda *_: math.nan), made(figure, "quick", 1, lambda *_: 0.4)):
+        assert ledger.evaluate(figure.claims[1], runs).checks[0].interval is None
 
 
 def with_one_more_check(papers, key):

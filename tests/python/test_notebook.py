@@ -158,6 +158,8 @@ def test_the_ledger_is_that_of_the_command_line(papers):
     assert ledger.to_polars()["stale"].to_list() == [False, False]
     with pytest.raises(ScenarioError, match="tinny"):
         flowloom.ledger("tinny")
+    with pytest.raises(ScenarioError, match='no scale "fulll": did you mean "full"'):
+        flowloom.ledger(scale="fulll")
 
 
 def test_a_claim_that_was_not_run_is_in_the_ledger_too(papers):

@@ -15,7 +15,7 @@ import pytest
 
 import flowloom
 from conftest import SMALL
-from flowloom import ScenarioError, outputs, scenario, storage
+from flowloom import ScenarioError, outputs, overlays, scenario, storage
 from flowloom.locks import HeldError, locked
 from flowloom.results import MARKER
 from test_cli import call
@@ -648,3 +648,77 @@ def test_figures_that_are_run_at_the_same_time_keep_each_others_claims(papers):
     for thread in threads:
         thread.join()
     assert len(json.loads((papers / "claims.json").read_text())) == 8
+
+
+# The names of directories
+
+
+def test_a_colon_in_the_name_of_a_directory_makes_no_address_of_it(scenario, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    few = ["--set", "workload.flows=20"]
+    call("sweep", scenario, *few, "--vary", "workload.load=0.2", "--out", "load:0.8", "--jobs", 1)
+    (run,) = (tmp_path / "load:0.8" / "runs").iterdir()
+    assert "load:0.8 summarises 1 runs" in call("explain", "load:0.8").stdout
+    assert "ok" in call("doctor", f"load:0.8/runs/{run.name}").stdout
+    call("sweep", scenario, *few, "--vary", "workload.load=0.2", "--out", "load:0.8", "--jobs", 1)  # reads what is there
+    call("report", "load:0.8", "--out", "page.html")
+    call("run", scenario, *few, "--csv", "--out", "phost:0.8")
+    assert "20 of 20 flows finished" in call("explain", "phost:0.8").stdout
+    assert flowloom.load("phost:0.8", whole=True).series["pending"].num_rows
+    for name in ("a:flows.parquet", "a:log.csv"):
+        Path(name).write_bytes(Path(f"phost:0.8/flows{Path(name).suffix}").read_bytes())
+        call("import", name, "--out", f"b:{name}")
+    assert overlays.read("a:flows.parquet", "other").flows.num_rows == 20
+
+
+@pytest.mark.parametrize("words", [["run"], ["sweep", "--vary", "workload.load=0.2"], ["compare", "--transports", "ideal"]])
+def test_an_address_is_no_directory(scenario, tmp_path, monkeypatch, words):
+    monkeypatch.chdir(tmp_path)
+    told = call(words[0], scenario, *words[1:], "--out", "s3://bucket/o", code=2).stderr
+    assert "cannot write to s3:/bucket/o: this is an address, and results go to this machine; give a directory" in told
+    assert not Path("s3:").exists()
+    Path("s3:").mkdir()
+    assert outputs.check_place(Path("s3:/bucket/o")) is None
+
+
+BAD = os.fsdecode(b"\xff")
+
+
+def test_a_directory_needs_a_name_in_utf8(tiny, papers, tmp_path, monkeypatch):
+    path, made = tiny
+    out = tmp_path / f"o{BAD}"
+    swept = ["--vary", "workload.flows=10,20", "--jobs", 1]
+    simulated = (["run", path], ["run", path, "--csv"], ["sweep", path, *swept], ["compare", path, "--transports", "phost"])
+    (tmp_path / "log.csv").write_text("bytes,start,src,dst\n1,0,0,1\n")
+    for words in [*simulated, ["import", tmp_path / "log.csv"]]:
+        assert "this is not UTF-8 text" in call(*words, "--out", out, code=2).stderr, words
+        assert not out.exists()
+    out.mkdir()
+    with monkeypatch.context() as inside:
+        inside.chdir(out)
+        for words in simulated:
+            assert "this is not UTF-8 text" in call(*words, "--out", "here", code=2).stderr, words
+    assert not made  # below, probes for the ledger are run
+    for words in (["paper", "run", "tiny/fig1", "--out", out], ["paper", "run", "tiny/fig1", "--runs", out]):
+        assert "this is not UTF-8 text" in call(*words, code=2).stderr, words
+    assert "this is not UTF-8 text" in call("claims", "--report", "--out", out / "page.html", code=2).stderr
+    assert not list(out.iterdir())
+
+
+def test_a_result_in_a_directory_with_such_a_name_can_be_read_and_not_written(result, tmp_path, monkeypatch):
+    out = tmp_path / f"o{BAD}"
+    result.save(tmp_path / "o").rename(out)
+    monkeypatch.chdir(out)
+    for where in (out, "."):
+        assert "200 of 200 flows finished" in call("explain", where).stdout
+        assert "ok" in call("doctor", where).stdout
+        for words in (["plot", where], ["report", where], ["report", where, "--out", tmp_path / "page.html"]):
+            assert "this is not UTF-8 text" in call(*words, code=2).stderr, words
+
+
+def test_directories_above_one_that_gets_nothing_are_removed_too(tmp_path):
+    (tmp_path / "mine").mkdir()
+    for name in ("results/phost/fig3", "mine/fig3"):
+        with pytest.raises(RuntimeError), outputs.claim(tmp_path / name, outputs.RESULT):
+            raise RuntimeError
+    assert sorted(storage.files_below(tmp_path)) == [] and [path.name for path in tmp_path.iterdir()] == ["mine"]

@@ -180,6 +180,7 @@ def test_quantities_have_one_unit_and_a_place_on_a_numeric_axis():
     assert (BUFFERS.at, BUFFERS.unit, BUFFERS.title) == ((1000, 36, 200), "kB", "fabric.buffer (kB)")
     assert BUFFERS.log
     assert Axis.of("topology.host_rate", ["400Mb/s", "1Gb/s"])[3:] == ((400, 1000), "Mb/s")
+    assert Axis.of("topology.host_rate", ["400Mbps", "1Gb/s"])[3:] == ((400, 1000), "Mbps")
     assert Axis.of("workload.load", [0.3, 0.5, 0.7, 0.9]).log is False
     assert [Axis.of("workload.senders", values).log for values in ([5, 20, 80], [10, 20, 30], [0, 1, 100])] == [
         True,

@@ -446,6 +446,9 @@ def test_a_measured_value_lies_where_it_should_in_its_band():
     assert found.interval == pytest.approx((100 * 0.8 / 2.6, 100 / 2.6), abs=0.02)
     below = bullet("x of a / b ≤ 1.05", 2.0)
     assert below.band[0] == 0 and below.band[1] < below.value and below.interval is None
+    # An interval without ends goes over the whole drawing, and one with one end to its border.
+    assert bullet("ratio 1 to 3", 2.0, [None, None]) == (found.band, 50.0, (0.0, 100.0))
+    assert bullet("ratio 1 to 3", 2.0, [1.5, None]).interval == pytest.approx((100 * 0.8 / 2.6, 100 * 1.8 / 2.6), abs=0.02)
     above = bullet("≥ 1.2e-03", 1.0)
     assert above.band[0] + above.band[1] == 100 and above.band[0] < above.value
     assert bullet("in ascending order", 1.0) is None

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+import re
 import tomllib
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import flowloom
 from conftest import SMALL
 from flowloom import Scenario, ScenarioError, toml
+from test_cli import call
 
 KEYS = st.text(min_size=1, max_size=8)
 PLAIN = st.one_of(
@@ -71,6 +75,72 @@ def test_the_key_follows_the_content_of_a_named_file(scenario, tmp_path):
     before = traced.key()
     table.write_text("1000,0\n3000,1\n")
     assert traced.key() != before
+
+
+TRACED = re.sub(r"(?s)\[workload\].*\[transport\]", '[workload]\nkind = "trace"\nfile = "t.csv"\n\n[transport]', SMALL)
+LINE = TRACED.splitlines().index('file = "t.csv"') + 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run"], ["sweep", "--vary", "run.seed=1,2"], ["compare", "--transports", "phost,tcp"],
+        ["sweep", "--vary", "transport.name=phost,tcp", "--seeds", "2"],
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("folder", [False, True])
+def test_a_file_that_a_scenario_names_and_that_cannot_be_read_is_named_by_its_key(tmp_path, monkeypatch, words, folder):
+    monkeypatch.chdir(tmp_path)
+    Path("b.toml").write_text(TRACED)
+    if folder:
+        Path("t.csv").mkdir()
+    why = "Is a directory" if folder else "No such file or directory"
+    command, *options = words
+    assert f'b.toml:{LINE}: workload.file: cannot read "t.csv": {why}' in call(command, "b.toml", *options, code=2).stderr
+
+
+def test_so_is_one_that_an_option_or_a_network_names(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("b.toml").write_text(TRACED)
+    Path("t.csv").write_text("start_s,src,dst,bytes\n0,0,1,1000\n")
+    told = call("sweep", "b.toml", "--vary", "workload.file=t.csv,nofile.csv", code=2).stderr
+    assert 'workload.file: cannot read "nofile.csv": No such file' in told
+    told = call("compare", "b.toml", "--variant", "x: workload.file=nofile.csv", code=2).stderr
+    assert 'variant "x": workload.file: cannot read "nofile.csv": No such file' in told
+    Path("n.toml").write_text('[topology]\nkind = "custom"\nfile = "net.toml"\n' + TRACED[TRACED.index("[workload]") :])
+    told = call("compare", "n.toml", "--transports", "phost", code=2).stderr
+    assert 'n.toml:3: topology.file: cannot read "net.toml": No such file' in told
+
+
+def test_a_saved_scenario_says_where_it_runs_if_it_names_files(tmp_path, scenario):
+    (tmp_path / "b.toml").write_text(TRACED)
+    (tmp_path / "t.csv").write_text("start_s,src,dst,bytes\n0,0,1,1000\n")
+    key = Scenario.of(tmp_path / "b.toml").key()
+    result = flowloom.run(tmp_path / "b.toml", out=tmp_path / "o")
+    saved = tmp_path / "o" / "scenario.toml"
+    text = saved.read_text()
+    assert text.startswith(
+        "# The names of these files are relative to the folder of the scenario that was run: t.csv.\n"
+        "# To run this again, copy it there, or them here.\n"
+    )
+    assert result.scenario == flowloom.load(tmp_path / "o").scenario == text
+    assert call("run", saved, code=2)
+    (tmp_path / "again.toml").write_text(text)
+    again = flowloom.run(tmp_path / "again.toml", out=tmp_path / "p")
+    assert again.flows == result.flows and result.provenance["key"] == key
+    assert (tmp_path / "p" / "scenario.toml").read_text() == text
+    # Absolute names are valid anywhere, and other scenarios have no names.
+    for where, changes in ((tmp_path / "b.toml", {"workload.file": str(tmp_path / "t.csv")}), (scenario, {})):
+        assert not flowloom.run(where, changes).scenario.startswith("#")
+
+
+def test_a_file_that_is_deleted_during_the_run_costs_no_result(tmp_path):
+    (tmp_path / "b.toml").write_text(TRACED)
+    (tmp_path / "t.csv").write_text("start_s,src,dst,bytes\n0,0,1,1000\n")
+    result = flowloom.run(tmp_path / "b.toml", progress=lambda *_: (tmp_path / "t.csv").unlink(missing_ok=True))
+    if not (tmp_path / "t.csv").exists():  # a run this short may report no progress
+        assert "key" not in result.provenance
+    assert result.summary["finished"] == 1
 
 
 @pytest.mark.parametrize("name", ["nowhere.toml", "."])

@@ -206,6 +206,12 @@ def test_a_series_or_a_column_that_is_not_there_is_named(scenario, wanted, compl
         list(pictures.of_series(flowloom.run(scenario), wanted))
 
 
+def shown_of(kind, table, column):
+    """Return what is drawn of a column of samples: the values of each link, flow or host."""
+    (panel,) = samples.arranged([samples.Shown("", {kind: table})], [f"{kind}.{column}"]).panels
+    return {line.key: line for line in panel.columns[0]}
+
+
 def test_the_first_sample_counts_as_much_as_its_span():
     table = pa.table(
         {
@@ -213,9 +219,9 @@ def test_the_first_sample_counts_as_much_as_its_span():
             "utilisation": [0.9, 0.1, 0.5, 0.1],
         }
     )  # fmt: skip
-    (panel,) = samples.arranged([samples.Shown("", {"links": table})], ["links.utilisation"]).panels
-    of_a, of_b = (line.values.tolist() for line in panel.columns[0])
-    assert of_a == pytest.approx([90, 10, 10]) and of_b == pytest.approx([0, 50, 0])
+    found = shown_of("links", table, "utilisation")
+    thirds = {key: line.values.reshape(3, -1).mean(axis=1).tolist() for key, line in found.items()}
+    assert thirds == {"a": pytest.approx([90, 10, 10]), "b": pytest.approx([0, 50, 0])}
 
 
 def test_averages_keep_their_sum():
@@ -225,7 +231,57 @@ def test_averages_keep_their_sum():
     values = rng.uniform(0, 10, 1000)
     edges = np.linspace(0, time[-1], samples.POINTS + 1)
     at, mean = samples._averaged(time, span, values, edges)
-    assert len(at) <= samples.POINTS
-    place = np.clip(np.searchsorted(edges, time) - 1, 0, samples.POINTS - 1)
-    spans = np.bincount(place, weights=span, minlength=samples.POINTS)
-    assert np.isclose((mean * spans[spans > 0]).sum(), (values * span).sum())
+    assert len(at) == samples.POINTS
+    assert np.isclose((mean * np.diff(edges)).sum(), (values * span).sum())
+    # Where there are no samples, such as before a flow's start, there is no average.
+    at, mean = samples._averaged(time[500:], span[500:], values[500:], edges)
+    assert at[0] > time[499] and values[500:].min() <= mean.min()
+    # A flow that was open for an instant has one all the same.
+    at, mean = samples._averaged(time[500:501], np.array([1e-9]), values[500:501], edges)
+    assert len(at) in (1, 2) and mean == pytest.approx(values[500])
+
+
+PULSES = """[topology]
+kind = "single_switch"
+hosts = 4
+host_rate = "10Gb/s"
+
+[workload]
+kind = "trace"
+file = "flows.csv"
+
+[transport]
+name = "tcp"
+
+[observe]
+links = ["s0-h3"]
+hosts = ["h3"]
+period = "10us"
+"""
+
+
+def test_a_link_that_rests_while_nothing_else_is_sampled_is_drawn_at_its_own_rate(tmp_path):
+    pulses = "".join(f"{number / 1000},2,3,12500\n" for number in range(10))
+    (tmp_path / "flows.csv").write_text(f"start_s,src,dst,bytes\n0,0,1,12000000\n{pulses}")
+    (tmp_path / "scenario.toml").write_text(PULSES)
+    found = flowloom.run(tmp_path / "scenario.toml").series
+    for kind, column, truth in (
+        ("links", "utilisation", sum(found["links"]["bytes"].to_pylist()) * 8 / 10e9 * 100),
+        ("hosts", "goodput_gbps", 10 * 12500 * 8 / 1e9),
+    ):
+        ((_, line),) = shown_of(kind, found[kind], column).items()
+        # The line has parts of equal length up to the last sample, so its mean is that of all the time.
+        last = max(found[kind]["time"].to_pylist())
+        assert line.values.mean() * last == pytest.approx(truth, rel=0.02)
+        assert len(line.values) == samples.POINTS
+
+
+def test_a_queue_without_rows_was_empty_all_the_while():
+    rows = {"time": [1e-6, 2e-6, 9e-6], "span": [1e-6] * 3, "link": ["a"] * 3, "bytes": [1000, 2000, 3000]}
+    table = pa.table(rows | {"mean_bytes": [1.0] * 3})
+    line = shown_of("queues", table, "bytes")["a"]
+    assert line.at.tolist() == pytest.approx([1, 2, 3, 8, 9])
+    assert line.values.tolist() == [1, 2, 0, 0, 3]
+    # Instants at which nothing happens anywhere are not sampled: the span of the next sample is longer, and nothing is missing.
+    longer = table.set_column(1, "span", pa.array([1e-6, 1e-6, 7e-6]))
+    assert shown_of("queues", longer, "bytes")["a"].values.tolist() == [1, 2, 3]

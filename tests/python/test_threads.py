@@ -53,7 +53,8 @@ def test_the_command_takes_a_number_of_threads(tmp_path):
     call("run", scenario, "--threads", "0", code=2)
 
 
-@pytest.mark.parametrize("threads", [0, -1, 1.5, "two", True])
+@pytest.mark.parametrize("threads", [0, -1, 1.5, "two", True, 65_537, 2**64])
 def test_a_wrong_number_of_threads_is_refused(threads):
-    with pytest.raises(flowloom.ScenarioError, match=r"threads: found .*; give a whole number of threads, at least 1"):
+    right = r"threads: found .*; give a whole number of threads, at least 1 and at most 65,536"
+    with pytest.raises(flowloom.ScenarioError, match=right):
         flowloom.run(SCENARIO, threads=threads)

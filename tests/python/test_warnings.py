@@ -7,10 +7,12 @@ import json
 import re
 
 import pytest
+from typer.testing import CliRunner
 
 import flowloom
 from conftest import SMALL
 from flowloom import diagnosis, tables
+from flowloom.cli import app
 from flowloom.diagnosis import Finding
 from test_cli import call
 
@@ -119,6 +121,43 @@ def test_one_run_warns_before_and_after(scenario, tmp_path):
     assert re.search(r"^warning: unfinished: \d of \d+ flows did not finish", made.stdout, re.M)
     summary = json.loads(call("run", scenario, "--json").stdout)
     assert summary["warnings"] == []
+
+
+LATE = """\
+[topology]
+kind = "single_switch"
+hosts = 6
+host_rate = "1Gb/s"
+
+[workload]
+kind = "trace"
+file = "late.csv"
+
+[transport]
+name = "phost"
+"""
+
+
+def test_flows_that_do_not_start_are_named(tmp_path):
+    """Each flow waits for the one before and 1,000,000 s more; the last three would start after the end of simulated time."""
+    waiting = "".join(f",1,2,1000,{number},{number - 1}+1000000\n" for number in range(1, 12))
+    (tmp_path / "late.csv").write_text(f"start_s,src,dst,bytes,id,after\n1000000,0,1,1000,0,\n{waiting}")
+    path, out = tmp_path / "late.toml", tmp_path / "o"
+    path.write_text(LATE)
+    told = call("run", path, "--out", out).stdout
+    assert told.startswith("pHost, seed 1: 9 of 12 flows finished, 3 did not start\n")
+    assert "warning: not started: 3 of 12 flows did not start, because simulated time ends after 10,000,000 s" in told
+    explained = call("explain", out).stdout
+    assert "9 of 12 flows finished in" in explained and "3 flows did not start before the run ended" in explained
+    doctor = CliRunner().invoke(app, ["doctor", str(out)])
+    assert doctor.exit_code == 1 and "problem 3 of 12 flows did not start" in doctor.stdout
+    result = flowloom.load(out)
+    assert flags(result) == ["not started"] and "9 of 12 flows finished, 3 did not start" in repr(result)
+    # A time limit is what the user wants: it is a number in the title, and no warning.
+    limited = call("run", path, "--set", "run.time_limit=2500000s").stdout
+    assert limited.startswith("pHost, seed 1: 2 of 12 flows finished, 10 did not start\n")
+    assert "not started" not in limited
+    assert tables.finished([result, result]) == "18 of 24 (6 did not start)"
 
 
 def test_a_sweep_has_flags_and_the_run_of_each_row(scenario, tmp_path):

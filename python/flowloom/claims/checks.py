@@ -3,7 +3,8 @@
 A check first computes its number for each seed, so that a ratio compares runs on the same flows. Then it estimates the mean
 over seeds with its 95 % interval. At every point that `where` selects, the check holds if the whole interval lies in the band,
 differs if the whole interval lies outside, and is undecided otherwise. The worst point decides. With one seed, the value alone
-decides. At a point without a value (for example because no flow finished) the check differs.
+decides. At a point without a value (for example because no flow finished) the check differs. If only some seeds have a value,
+it is undecided.
 """
 
 from __future__ import annotations
@@ -128,7 +129,11 @@ def level(
     values = []
     for point in grid.points(where or {}):
         samples = grid.samples(metric, point)
-        spans = [Span.of([x]) for x in samples] if every_run else [Span.of(samples)]
+        spans = [Span.of(samples)]
+        if every_run:
+            known = [Span.of([x]) for x in samples if not math.isnan(x)]
+            # If some runs have no value, the others alone do not decide.
+            spans = known if len(known) == len(samples) else known + spans
         values += [Value(span, grid.name(point)) for span in spans]
     return _judge(values, Band(at_least, at_most), metric + (" in every run" if every_run else ""))
 

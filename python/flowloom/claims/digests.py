@@ -1,9 +1,10 @@
 """Two digests of what a ledger entry depends on: the figure's inputs, and the simulator's behaviour on them.
 
-`inputs` covers the scenario of each of the figure's points, how tunings choose, and the checks. `behaviour` covers every flow
-of short probe runs of these scenarios. It changes with a transport, a default, a queue discipline or a workload. It does not
-change with code that alters no packet, or with a new parameter whose default keeps the old behaviour. Probe runs are short and
-have few hosts, so a change that shows only late in a run, or only with many hosts, is not detected.
+`inputs` covers the scenario of each of the figure's points, how tunings choose, and the checks with the order of the values
+that they go along. `behaviour` covers every flow of short probe runs of these scenarios. It changes with a transport, a
+default, a queue discipline or a workload. It does not change with code that alters no packet, or with a new parameter whose
+default keeps the old behaviour. Probe runs are short and have few hosts, so a change that shows only late in a run, or only
+with many hosts, is not detected.
 """
 
 from __future__ import annotations
@@ -211,10 +212,14 @@ def _ends(values: Sequence[Any], last_only: bool) -> Sequence[Any]:
 
 
 def _checks(figure: Figure) -> list[Any]:
-    found: list[Any] = [[claim.id, c.kind, not c.counts, c.parameters] for claim in figure.claims for c in claim.checks]
-    axis = figure.readings
+    checks = [(claim.id, check) for claim in figure.claims for check in claim.checks]
+    found: list[Any] = [[claim, c.kind, not c.counts, c.parameters] for claim, c in checks]
     # The first reading decides verdicts.
-    return found + ([["reading", axis.name, axis.values[0]]] if axis else [])
+    if reading := figure.readings:
+        found.append(["reading", reading.name, reading.values[0]])
+    # Checks that go along an axis take its values in their order.
+    along = dict.fromkeys(c.parameters["along"] for _, c in checks if "along" in c.parameters)
+    return found + [["order", name, figure.axis(name).values] for name in along]
 
 
 def _files(figure: Figure, tables: Sequence[Table]) -> list[list[str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -35,7 +36,7 @@ class OfCheck(Model):
     value: Number | None = None
     """The value that decided the verdict, None if there is none."""
     interval: Annotated[list[Number | None], Field(min_length=2, max_length=2)] | None = None
-    """Its 95 % interval; None with one seed."""
+    """Its 95 % interval; None with one seed. An end is None if nothing limits it, because some seeds have no value."""
     where: str = ""
     """The point of this value; empty if no point alone decides."""
     given: str = ""
@@ -55,8 +56,11 @@ class OfCheck(Model):
         """What was measured, with the point that decides."""
         if not self.where:
             return self.measured
-        low, high = (end if end is not None else self.value for end in self.interval or (None, None))
-        span = "no value" if self.value is None else str(Span(self.value, low or 0.0, high or 0.0))
+        if self.value is None:
+            span = "no value"
+        else:
+            low, high = self.interval or (self.value, self.value)
+            span = str(Span(self.value, -math.inf if low is None else low, math.inf if high is None else high))
         decided = f"{span} at {self.where}"
         return decided if self.measured in (span, decided) else f"{decided}; all points: {self.measured}"
 

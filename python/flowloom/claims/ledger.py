@@ -52,7 +52,8 @@ def _evaluated(check: Check, grid: Grid) -> OfCheck:
     outcomes: dict[str, Outcome] = {label: KINDS[check.kind](runs, **check.parameters) for label, runs in readings.items()}
     first, *others = outcomes
     outcome = outcomes[first]
-    value, low, high = (x if math.isfinite(x) else None for x in outcome.decisive)
+    span = outcome.decisive
+    value, low, high = (x if math.isfinite(x) else None for x in span)
     more = {
         "where": outcome.where,
         "given": check.given,
@@ -65,7 +66,7 @@ def _evaluated(check: Check, grid: Grid) -> OfCheck:
         measured=outcome.measured,
         band=outcome.band,
         value=value,
-        interval=[low, high] if low != high else None,
+        interval=[low, high] if span.low < span.high else None,
         **{name: said for name, said in more.items() if said},  # type: ignore[arg-type]
     )
 

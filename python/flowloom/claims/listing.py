@@ -97,10 +97,12 @@ def ledger(paper: str | None = None, scale: str | None = None) -> Ledger:
         scale: Only entries of this scale; by default each figure's largest scale that was run.
 
     Raises:
-        ScenarioError: There is no such paper, or a figure or a ledger is damaged.
+        ScenarioError: There is no such paper or scale, or a figure or a ledger is damaged.
     """
     figures, errors = reader.read_all(catalogue.figures(paper))
     figures, damaged = ledger_.read_all(figures)
     if errors or damaged:
         raise ScenarioError("\n".join([*errors, *damaged]))
+    if scale is not None:
+        reader.check_scale(figures, scale)
     return Ledger(ledger_.entries(figures, scale))

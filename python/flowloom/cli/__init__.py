@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import signal
 import sys
 from collections.abc import Iterator
@@ -34,11 +35,21 @@ class _Commands(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         with _short_errors():
+            _check_names(args)
             return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         with _short_errors():
             return super().invoke(ctx)
+
+
+def _check_names(args: list[str]) -> None:
+    """Refuse directories without a name, such as that of a shell's variable that is not set: Python takes it for `.`."""
+    words = args[: args.index("--")] if "--" in args else args
+    for option, value in itertools.pairwise([*words, " "]):
+        for name in ("--out", "--runs"):
+            if (option == name and not value) or option == f"{name}=":
+                raise typer.BadParameter(f"{name}: the name is empty; give a directory")
 
 
 @contextlib.contextmanager

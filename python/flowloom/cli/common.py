@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
 import typer
 
 from flowloom.cli import terminal
+from flowloom.limits import SEED_MAX
 from flowloom.signals import Ended
 from flowloom.words import elided, listed, printable, shown
 
@@ -37,7 +38,9 @@ Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a scenario key, e.g. workload.load=0.8; may be repeated."),
 ]
-Seed = Annotated[int | None, typer.Option(metavar="N", help="Override run.seed, the seed of all random choices.", min=0)]
+Seed = Annotated[
+    int | None, typer.Option(metavar="N", help="Override run.seed, the seed of all random choices.", min=0, max=SEED_MAX)
+]
 Seeds = Annotated[
     int, typer.Option(metavar="N", help="Run N seeds (run.seed, run.seed + 1, ...) and print means with intervals.", min=1)
 ]
@@ -165,14 +168,32 @@ def about(error: OSError) -> str:
     return f"error: cannot read or write{place}: {why}. No incomplete file was left behind."
 
 
-def overrides(pairs: Sequence[str] | None, seed: int | None) -> tuple[str, ...]:
-    """Check the form of --set; the simulator checks keys and values."""
+def overrides(pairs: Sequence[str] | None, seed: int | None, later: Iterable[tuple[str, str]] = ()) -> tuple[str, ...]:
+    """Return what --set and --seed override; the simulator checks keys and values. Those without effect are noted.
+
+    Args:
+        pairs: The values of --set, of which later ones take precedence.
+        seed: The value of --seed, which takes precedence over them.
+        later: Options that take precedence over both, each with the key that it sets.
+
+    Raises:
+        ScenarioError: A value of --set is not a key with a value.
+    """
     from flowloom._native import ScenarioError
 
     for pair in pairs or ():
         key, equals, _ = pair.partition("=")
         if not equals or not key.strip():
             raise ScenarioError(f"--set {shown(pair)}: give a key and a value, such as --set workload.load=0.8")
+    given = [(f"--set {pair}", pair.partition("=")[0].strip()) for pair in pairs or ()]
+    given += [] if seed is None else [(f"--seed {seed}", "run.seed")]
+    last = list(later)
+    for option, key in reversed(given):
+        if (option, key) in last:
+            continue
+        if winner := next((other for other, set_ in last if f"{key}.".startswith(f"{set_}.")), None):
+            typer.echo(f"note: {shown(option)} has no effect: {shown(winner)} replaces it", err=True)
+        last.append((option, key))
     return (*(pairs or ()), *(() if seed is None else (f"run.seed={seed}",)))
 
 

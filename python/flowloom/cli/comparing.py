@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -67,8 +68,9 @@ def compare(
     if metrics is not None and over is None:
         raise ScenarioError("--metrics selects what is drawn over the values of a key; give --over KEY=V1,V2,... as well")
     key, values = axis_of(over, "--over") if over else ("", [])
-    base = scenario_of(scenario, set_, seed)
     more = common.by_label("--variant", map(_variant, variant or []))
+    later = [*_set_by_all(bool(transports) or ideal, more), *([(f"--over {key}", key)] if over else [])]
+    base = scenario_of(scenario, set_, seed, later)
     names, left_out = _transports(transports, ideal, base, needed=not more)
     others = common.by_label("--with", map(overlays.split, with_ or []))
     with common.resumable(out / "runs"):
@@ -125,6 +127,13 @@ def _variant(text: str) -> tuple[str, dict[str, Any]]:
             raise ScenarioError(f'--variant "{shown(label)}": {shown(key)} is given twice; give each key once')
         found[key] = common.parse_value(value)
     return label, found
+
+
+def _set_by_all(transports: bool, variants: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Yield the keys that all that is compared sets, each with the option that does."""
+    compared = [*([{"transport.name"}] if transports else []), *(set(keys) for keys in variants.values())]
+    for key in sorted(set.intersection(*compared)) if compared else ():
+        yield "--variant" if variants else "--transports", key
 
 
 def _transports(text: str, ideal: bool, scenario: Scenario, *, needed: bool) -> tuple[list[str], dict[str, str]]:

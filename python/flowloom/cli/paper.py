@@ -180,6 +180,7 @@ def run(
         figures, wrong = _figures(paper)
         swept += figures
         errors += wrong
+    reader.check_scale([*asked, *swept], scale)
     if out and len(asked) + len(swept) > 1:
         raise ScenarioError("--out is for one figure; leave it out to write several to results/PAPER/FIGURE")
     if swept and not again and not changes:
@@ -331,17 +332,20 @@ def claims(
 ) -> None:
     """Print each claim of the papers with its verdict.
 
-    The verdict on Flowloom's runs is holds, differs, undecided (the confidence interval crosses a limit), calibrated (the claim
-    holds, but depends on a value inferred from the paper's numbers), or not yet run. An entry is stale if the scenarios, the
-    checks or the simulator's behaviour have changed since it was run.
+    The verdict on Flowloom's runs is holds, differs, undecided (the confidence interval crosses a limit, or only some seeds
+    have a value), calibrated (the claim holds, but depends on a value inferred from the paper's numbers), or not yet run. An
+    entry is stale if the scenarios, the checks or the simulator's behaviour have changed since it was run.
     """
     from flowloom._native import ScenarioError
     from flowloom.claims import ledger
     from flowloom.claims.listing import Ledger
+    from flowloom.figures import reader
 
     if out and not report:
         raise ScenarioError("--out is the page of --report; give --report as well, or leave --out out")
     figures, errors = _figures(paper)
+    if scale is not None:
+        reader.check_scale(figures, scale)
     entries = Ledger(ledger.entries(figures, scale, _today))
     if report:
         from flowloom.reports.pages import report as write

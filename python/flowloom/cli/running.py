@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +11,7 @@ import typer
 
 from flowloom.cli import common
 from flowloom.cli.common import ClusterAddress, Force, Jobs, Json, Metrics, Plot, ScenarioFile, Seed, Seeds, Set
+from flowloom.limits import THREADS_MAX
 
 if TYPE_CHECKING:
     from flowloom.scenario import Scenario
@@ -21,13 +23,13 @@ def register(app: typer.Typer) -> None:
     app.command()(common.reported(sweep))
 
 
-def scenario_of(path: str, pairs: list[str] | None, seed: int | None) -> Scenario:
-    """Read a scenario, with the overrides of the command line."""
+def scenario_of(path: str, pairs: list[str] | None, seed: int | None, later: Iterable[tuple[str, str]] = ()) -> Scenario:
+    """Read a scenario, with the overrides of the command line; see `common.overrides`."""
     import dataclasses
 
     from flowloom.scenario import Scenario
 
-    return dataclasses.replace(Scenario.of(Path(path)), overrides=common.overrides(pairs, seed))
+    return dataclasses.replace(Scenario.of(Path(path)), overrides=common.overrides(pairs, seed, later))
 
 
 def run(
@@ -43,7 +45,12 @@ def run(
     ] = False,
     threads: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Spread the run over N threads, not one per core; results stay the same.", min=1),
+        typer.Option(
+            metavar="N",
+            help="Spread the run over N threads, not one per core; results stay the same.",
+            min=1,
+            max=THREADS_MAX,
+        ),
     ] = None,
     force: Force = False,
     json: Json = False,
@@ -124,7 +131,7 @@ def sweep(
         if key in axes:
             raise ScenarioError(f"--vary {shown(key)} is given twice; give all values in one option, such as --vary KEY=V1,V2")
         axes[key] = values
-    base = scenario_of(scenario, set_, seed)
+    base = scenario_of(scenario, set_, seed, [(f"--vary {key}", key) for key in axes])
     with common.resumable(out / "runs"):
         with common.executor(cluster, jobs) as executor, progress.reporter() as reporter:
             done, failed = common.swept(

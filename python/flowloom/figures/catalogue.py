@@ -68,7 +68,7 @@ def figures(paper: str | None = None) -> list[Path]:
     found = sorted(_found()[0].values(), key=_numbered)
     chosen = [path for path in found if paper in (None, path.parent.name)]
     if paper is not None and not chosen:
-        raise ScenarioError(f'no paper "{paper}": {suggestion(paper, {path.parent.name for path in found})}')
+        raise ScenarioError(f'no paper "{paper}": {suggestion(paper, sorted({path.parent.name for path in found}))}')
     return chosen
 
 
@@ -125,5 +125,6 @@ def figure_path(name: str) -> Path:
             return path
     found = _found()[0]
     if name not in found:
-        raise ScenarioError(f'no figure "{name}": {suggestion(name, found)}')
+        names = [_name(path) for path in sorted(found.values(), key=_numbered)]
+        raise ScenarioError(f'no figure "{name}": {suggestion(name, names)}')
     return found[name]

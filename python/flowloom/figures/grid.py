@@ -7,7 +7,7 @@ import itertools
 import math
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from flowloom import diagnosis, distributions, metrics, toml
 from flowloom._native import ScenarioError
@@ -20,6 +20,7 @@ from flowloom.figures.tools import TOOLS
 from flowloom.jobs import Blame, Job
 from flowloom.results import Results
 from flowloom.scenario import Scenario
+from flowloom.series import instants
 from flowloom.stats import Estimate, estimate, paired_ratios
 from flowloom.summary import MEMBERS
 from flowloom.words import suggestion
@@ -76,16 +77,14 @@ def settings(
             depend on them have the parameters of the scenario.
 
     Raises:
-        ScenarioError: The figure has no such scale, its base scenario cannot be read, or a change would override an axis.
+        ScenarioError: The figure has no such scale, its base scenario cannot be read, or a change would override what an axis
+            or a tuning means.
     """
     if scale not in figure.scales:
         raise ScenarioError(f'{figure.name} has no scale "{scale}": {suggestion(scale, figure.scales)}')
     for key in changes or {}:
-        axis = next((axis for axis in figure.axes if axis.key and f"{axis.key}.".startswith(f"{key}.")), None)
-        owner = f"its axis {axis.name} sets {'this key' if axis.key == key else axis.key}" if axis else None
-        owner = "its runs have the seeds 1, 2, and so on" if key == "run.seed" else owner
-        if owner:
-            raise ScenarioError(f"{key} cannot be set for {figure.name}: {owner}")
+        if owner := _owner(figure, key):
+            raise ScenarioError(f"{key} cannot be set for {figure.name}: its {owner}")
     base, _ = question(figure)
     for point in points(figure.axes):
         rules = [rule.keys for rule in [*figure.rules, *figure.scales[scale].rules] if matches(point, rule.when)]
@@ -97,6 +96,37 @@ def settings(
             except ScenarioError as error:
                 raise blamed(error, figure, scale, name(figure.axes, point), changes or {}) from None
             yield Setting(point, tuning, minimise, asked, trial)
+
+
+def _owner(figure: Figure, key: str) -> str:
+    """Return the part of a figure whose meaning a key is, with what may be done instead; empty if a user may set the key.
+
+    Labels would be wrong if users could override the key of an axis, a key that rules set for some values of an axis without
+    a key, or one that a tuning tries. Rules of scales only say how large runs are.
+    """
+    if key == "run.seed":
+        return "runs have the seeds 1, 2, and so on"
+    keyed = [(f"axis {axis.name} sets {{}}", axis.key, "[[axis]]") for axis in figure.axes if axis.key]
+    tuned = [("tuning tries values of {}", tuned, "[[tune]]") for tune in figure.tunes for tuned in tune.keys]
+    ruled = [
+        (f"axis {axis.name} sets {{}} with rules", ruled, "[[add]]")
+        for rule in figure.rules
+        for axis in map(figure.axis, rule.when)
+        if axis.key is None and any(value not in rule.when[axis.name] for value in axis.values)
+        for ruled, value in rule.keys.items()
+        # A rule with a table, such as that of a workload, does not mean each of its keys.
+        if not isinstance(value, Mapping) or _within(ruled, key)
+    ]
+    for what, owned, table in [*keyed, *tuned, *ruled]:
+        if _within(owned, key) or _within(key, owned):
+            name = "this key" if owned == key else owned
+            return f"{what.format(name)}; a figure that extends it can have its own {table}"
+    return ""
+
+
+def _within(key: str, table: str) -> bool:
+    """Return whether a key is `table` or lies in it."""
+    return f"{key}.".startswith(f"{table}.")
 
 
 def _layered(*layers: Mapping[str, Any]) -> dict[str, Any]:
@@ -207,15 +237,19 @@ def _group(figure: Figure, tune: Tune, point: Mapping[str, Any]) -> tuple[str, .
 
 
 def _least(runs: Sequence[PlannedRun], made: Mapping[str, Results]) -> list[PlannedRun]:
-    """Return the runs of the tuning with the smallest mean. One that leaves flows unfinished loses to one that does not."""
+    """Return the runs of the tuning with the smallest mean.
+
+    One that has no value in some runs loses to those that lack fewer: its mean is over other runs. Then one that leaves flows
+    unfinished loses to one that does not.
+    """
     tried: dict[str, list[PlannedRun]] = {}
     for run in runs:
         tried.setdefault(toml.value(run.tuning), []).append(run)
 
-    def cost(candidates: list[PlannedRun]) -> tuple[bool, bool, float]:
+    def cost(candidates: list[PlannedRun]) -> tuple[int, bool, float]:
         found = [made[run.job.key].summary for run in candidates]
-        mean = estimate([metrics.evaluate(run.minimise, each) for run, each in zip(candidates, found, strict=True)]).mean
-        return math.isnan(mean), any(map(_is_unfinished, found)), mean
+        mean, _, known = estimate([metrics.evaluate(run.minimise, each) for run, each in zip(candidates, found, strict=True)])
+        return len(found) - known, any(map(_is_unfinished, found)), mean
 
     return min(tried.values(), key=cost) if len(tried) > 1 else list(runs)
 
@@ -302,7 +336,10 @@ class Grid:
         if not panel.to:
             return estimate(here)
         other = {axis: values[0] for axis, values in panel.to.items()}
-        ratios = paired_ratios(here, self._averaged(panel, metric, {**point, **other}))
+        there = self._averaged(panel, metric, {**point, **other})
+        if 0 in there:
+            return estimate([])  # the mean of the other seeds would be biased
+        ratios = paired_ratios(here, there)
         return estimate([1 - ratio for ratio in ratios] if panel.reduction else ratios)
 
     def _averaged(self, panel: Panel, metric: str, point: Mapping[str, Any]) -> list[float]:
@@ -351,16 +388,24 @@ class Grid:
         """Return two columns of a recorded series for each seed, without rows that lack one of the two."""
         return [_line(rows) for rows in self.recorded(series, (x, y), point)]
 
-    def lines(self, series: str, x: str, y: str, point: Mapping[str, Any]) -> list[tuple[list[float], list[float]]]:
-        """Return the same for each seed and, in series with rows of several links, flows, hosts or jobs, for each of these."""
-        if series not in MEMBERS:
-            return self.course(series, x, y, point)
+    def lines(self, panel: Panel, point: Mapping[str, Any]) -> list[tuple[list[float], list[float]]]:
+        """Return what a panel of kind `course` draws of each seed, and of each link, flow, host or job if it names them.
+
+        Over time, a link, a queue or a host without a row is at zero.
+        """
+        if panel.course not in MEMBERS:
+            return self.course(panel.course, panel.x, panel.y[0].expression, point)
         found: list[tuple[list[float], list[float]]] = []
-        for rows in self.recorded(series, (x, y, MEMBERS[series]), point):
+        for rows in self.recorded(panel.course, panel.columns, point):
             by_member: dict[Any, list[tuple[Any, ...]]] = {}
-            for *row, member in rows:
-                by_member.setdefault(member, []).append(tuple(row))
-            found += map(_line, by_member.values())
+            for member, x, y, *_ in rows:
+                by_member.setdefault(member, []).append((x, y))
+            if panel.rests and rows:
+                every = _instants(rows)
+                values = [dict(own) for own in by_member.values()]
+                found += [(every, [known.get(at, 0.0) for at in every]) for known in values]
+            else:
+                found += map(_line, by_member.values())
         return found
 
     def rows(self, expressions: Sequence[str]) -> list[dict[str, Any]]:
@@ -387,8 +432,7 @@ class Grid:
     def course_rows(self, series: str) -> list[dict[str, Any]]:
         """Return a row per run and row of a recorded series, with the columns that the panels of the series draw."""
         drawn = [panel for panel in self.figure.panels if panel.course == series]
-        member = [MEMBERS[series]] if series in MEMBERS else []
-        columns = list(dict.fromkeys([*member, *(name for panel in drawn for name in (panel.x, panel.y[0].expression))]))
+        columns = list(dict.fromkeys(column for panel in drawn for column in panel.columns))
         rows = []
         for point in points(self.figure.axes):
             for seed, recorded in enumerate(self.recorded(series, columns, point), 1):
@@ -416,6 +460,14 @@ def _line(rows: Sequence[tuple[Any, ...]]) -> tuple[list[float], list[float]]:
     """Return the two columns of some rows, without those that lack one of the two, such as a step that has not ended."""
     whole = [row for row in rows if None not in row]
     return [x for x, _ in whole], [y for _, y in whole]
+
+
+def _instants(rows: Sequence[tuple[Any, ...]]) -> list[float]:
+    """Return the instants of samples, of rows of a member, a time, a value and a span."""
+    import numpy as np
+
+    _, time, _, span = (np.array(column) for column in zip(*rows, strict=True))
+    return cast("list[float]", instants(time, span)[0].tolist())
 
 
 class Reading:

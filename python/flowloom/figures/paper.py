@@ -19,6 +19,7 @@ from flowloom.jobs import Store, run_jobs
 from flowloom.outputs import Output
 from flowloom.progress import Reporter
 from flowloom.results import Results
+from flowloom.stats import seeds_of
 
 
 class Outcome(NamedTuple):
@@ -134,7 +135,7 @@ def _run(
     found: dict[str, Any] = {"figure": figure.name, "scale": scale, **ledger.content(about), **({"set": said} if said else {})}
     with output.replace(found | {"claims": {claim: ledger.content(each) for claim, each in claims.items()}}) as folder:
         _write_data(grid, folder)
-        pictures = draw(grid, folder / figure.path.stem, _footnote(figure, scale, seeds, said))
+        pictures = draw(grid, folder / figure.path.stem, _footnote(grid, scale, seeds, said))
     written = ledger.record(figure, scale, claims, about) if into_ledger else None
     shown = [output.shown / picture.name for picture in pictures]
     return Outcome(output.shown, shown, seeds, claims, written, grid.warnings())
@@ -155,12 +156,15 @@ def _write_data(grid: Grid, folder: Path) -> None:
         columns.write_csv(table, folder / "quantiles.csv")
 
 
-def _footnote(figure: Figure, scale: str, seeds: int, said: Mapping[str, str]) -> str:
-    pooled = [panel.kind == "cdf" for panel in figure.panels]
+def _footnote(grid: Grid, scale: str, seeds: int, said: Mapping[str, str]) -> str:
+    from flowloom.plots.frames import counts
+
+    pooled = [panel.kind == "cdf" for panel in grid.figure.panels]
     if seeds == 1:
         spread = "one seed" if all(pooled) else "one seed, so no confidence interval"
     else:
-        means = [] if all(pooled) else [f"mean of {seeds} seeds, bars: 95 % (Student t)"]
+        count, fewer = seeds_of(counts(grid) or [seeds])
+        means = [] if all(pooled) else [f"mean of {count} seeds, bars: 95 % (Student t){fewer}"]
         spread = "; ".join(means + ([f"distributions of the flows of all {seeds} seeds"] if any(pooled) else []))
     changes = "".join(f", {key}={value}" for key, value in said.items())
-    return f"{figure.name}, scale {scale}{changes}: {spread}"
+    return f"{grid.figure.name}, scale {scale}{changes}: {spread}"

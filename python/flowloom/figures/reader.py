@@ -14,6 +14,7 @@ from flowloom.figures.fields import Known
 from flowloom.figures.grid import Unmeasured, untried
 from flowloom.figures.schema import Figure
 from flowloom.models import TomlFile
+from flowloom.words import shown, suggestion
 
 
 def read(path: Path) -> Figure:
@@ -34,6 +35,13 @@ def read_all(paths: Sequence[Path]) -> tuple[list[Figure], list[str]]:
         except ScenarioError as error:
             errors.append(str(error))
     return figures, errors
+
+
+def check_scale(figures: Sequence[Figure], scale: str) -> None:
+    """Raise ScenarioError if none of some figures has a scale."""
+    known = dict.fromkeys(name for figure in figures for name in figure.scales)
+    if known and scale not in known:
+        raise ScenarioError(f'no scale "{shown(scale)}": {suggestion(scale, known)}')
 
 
 def _read(path: Path, extending: tuple[Path, ...]) -> Figure:

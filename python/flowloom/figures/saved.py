@@ -152,7 +152,8 @@ class SavedGrid(Grid):
 
         texts = {a.name: pa.string() for a in self.figure.axes if any(isinstance(v, str) for v in self._texts(a.name))}
         try:
-            table = csv.read_csv(path, convert_options=csv.ConvertOptions(column_types=texts))
+            with path.open("rb") as file:  # the library would take a relative path such as `a:b` for an address
+                table = csv.read_csv(file, convert_options=csv.ConvertOptions(column_types=texts))
         except FileNotFoundError:
             raise integrity.damaged(path, "it is missing") from None
         except (OSError, ValueError) as error:

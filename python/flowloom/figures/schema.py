@@ -261,6 +261,22 @@ class Panel(Model):
         """What a panel of kind `cdf` draws the distribution of; None for other kinds."""
         return Quantity.of(self.x, self.sizes) if self.kind == "cdf" else None
 
+    @property
+    def columns(self) -> list[str]:
+        """The columns that its numbers have in the figure's files, beside those of the axes."""
+        if self.kind == "cdf":
+            return ["quantity", "sizes", "flows", "share", "value"]
+        if self.kind != "course":
+            return [measure.expression for measure in self.y]
+        member = [summary.MEMBERS[self.course]] if self.course in summary.MEMBERS else []
+        # The spans say at which instants no row was.
+        return [*member, self.x, self.y[0].expression, *(["span"] if self.rests else [])]
+
+    @property
+    def rests(self) -> bool:
+        """Whether it draws a series over time in which no row means zero."""
+        return self.course in summary.RESTING and self.x == "time"
+
     def _shown(self, axis: str, values: Sequence[Any]) -> list[Any]:
         wanted, without = self.where.get(axis, values), self.to.get(axis, [])
         return [value for value in values if value in wanted and value not in without]
@@ -384,6 +400,13 @@ class Figure(Model):
             if axis.key is None and axis.name not in ruled:
                 needs = "it needs `key`, or a [[set]] whose `when` names it"
                 raise FieldError(f"axis {axis.name} sets nothing: {needs}", "axis", number)
+        metrics = [check.parameters.get("metric") for claim in self.claims for check in claim.checks]
+        columns = [*metrics, *(column for panel in self.panels for column in panel.columns)]
+        for number, axis in enumerate(self.axes):
+            if axis.name in columns:
+                raise FieldError(
+                    f"axis {axis.name} has the name of a column in the figure's files; give it another", "axis", number
+                )
         if "quick" not in self.scales:
             raise FieldError("a figure needs [scale.quick]", "scale")
         for name, scale in self.scales.items():

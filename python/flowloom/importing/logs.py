@@ -2,7 +2,8 @@
 
 Text has commas, semicolons, tabs or blanks between cells. A log that says the bytes, the start and both ends of each
 flow gives flows. One that says less gives the sizes of flows. Starts are numbers or dates (ISO 8601). The column's
-name says their unit (`start_us`); without one, they are seconds.
+name says the unit of numbers (`start_us`); without one, they are seconds. Dates without a time zone are in UTC, so that a log
+gives the same flows on any machine.
 """
 
 from __future__ import annotations
@@ -12,14 +13,18 @@ import contextlib
 import csv
 import dataclasses
 import datetime
+import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flowloom._native import ScenarioError
 from flowloom.importing.parts import BYTES_MAX, FLOWS_MAX, TOO_MANY, Trace
-from flowloom.importing.source import Source, is_number
+from flowloom.importing.source import Source, is_number, separator
 from flowloom.words import listed, shown
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _BYTES = ("bytes", "size", "size_bytes", "flow_size", "flow_bytes", "byt", "nbytes", "octets")
 _SRC = ("src", "source", "src_ip", "src_host", "src_id", "srcaddr", "srcip", "sa", "sender")
@@ -28,6 +33,9 @@ _STARTS = ("start", "start_time", "starttime", "arrival", "arrival_time", "time"
 _UNITS = {"": "1", "_s": "1", "_sec": "1", "_ms": "1e-3", "_us": "1e-6", "_ns": "1e-9", "_ps": "1e-12"}
 """What may follow the name of a column of starts, and the unit in seconds."""
 _PARQUET = b"PAR1"
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_BELOW_MICROSECONDS = re.compile(r"[.,]\d{6}(\d+)")
+"""The digits of a date that Python's type has no place for."""
 
 _Rows = Iterator[tuple[int, Sequence[Any]]]
 
@@ -59,6 +67,10 @@ class Log:
     dst: int | None
     unit_s: Decimal
     """The unit of starts in seconds."""
+    without_unit: bool = False
+    """Whether a start was a number, and its column says no unit."""
+    without_zone: bool = False
+    """Whether a start was a date without a time zone."""
 
     @classmethod
     def of(cls, source: Source) -> Log:
@@ -102,13 +114,16 @@ class Log:
         read = (self.bytes, self.start, self.src, self.dst)
         if unread := [shown(name, 30) for at, name in enumerate(self.names) if name and at not in read]:
             trace.notes.append(f"Columns that are not read: {listed(unread, 8)}.")
-        if _plain(self.names[self.start]) in _STARTS:
-            trace.notes.append(f"The column {shown(self.names[self.start])} says no unit: its numbers are read as seconds.")
+        column = shown(self.names[self.start])
+        if self.without_unit:
+            trace.notes.append(f"The column {column} says no unit: its numbers are read as seconds.")
+        if self.without_zone:
+            trace.notes.append(f"The column {column} has dates without a time zone: they are read as UTC.")
         return trace.sort()
 
     def _cell(self, number: int, row: Sequence[Any], place: int) -> Any:
         if place >= len(row):
-            raise self.source.wrong(number, f"the row has {len(row)} cells, and the first line names {len(self.names)} columns")
+            raise _unlike(self.source, number, len(row), len(self.names))
         return row[place]
 
     def _host(self, number: int, row: Sequence[Any], place: int) -> str:
@@ -128,14 +143,19 @@ class Log:
         raise self.source.wrong(number, f"{_quoted(cell)} in the column {shown(self.names[self.bytes])} is not a number")
 
     def _instant(self, number: int, cell: Any) -> Decimal:
+        assert self.start is not None
         with contextlib.suppress(InvalidOperation, TypeError, ValueError):
-            if isinstance(cell, datetime.datetime):
-                return Decimal(repr(cell.timestamp()))
             text = str(cell).strip()
             if is_number(text):
+                self.without_unit = self.without_unit or _plain(self.names[self.start]) in _STARTS
                 return Decimal(text) * self.unit_s
-            return Decimal(repr(datetime.datetime.fromisoformat(text).timestamp()))
-        assert self.start is not None
+            date = datetime.datetime.fromisoformat(text)
+            if date.tzinfo is None:
+                self.without_zone = True
+                date = date.replace(tzinfo=datetime.UTC)
+            since, rest = date - _EPOCH, _BELOW_MICROSECONDS.search(text)
+            microseconds = Decimal(since // datetime.timedelta(microseconds=1))
+            return (microseconds + Decimal(f"0.{rest[1]}" if rest else 0)) / 1_000_000
         column = shown(self.names[self.start])
         raise self.source.wrong(number, f"{_quoted(cell)} in the column {column} is neither a number nor a date")
 
@@ -169,7 +189,8 @@ def _table(source: Source) -> tuple[list[str], _Rows]:
         raise source.wrong(None, "the log has no rows")
     if is_number(first.strip()):
         return ["bytes"], _one_column(number, first, lines)
-    return _cells(first), _rows(source, _separator(first), lines)
+    names = _cells(first)
+    return names, _rows(source, names, separator(first), lines)
 
 
 def _one_column(number: int, first: str, lines: Iterator[tuple[int, str]]) -> _Rows:
@@ -178,26 +199,30 @@ def _one_column(number: int, first: str, lines: Iterator[tuple[int, str]]) -> _R
         yield after, [line]
 
 
-def _rows(source: Source, separator: str | None, lines: Iterator[tuple[int, str]]) -> _Rows:
+def _rows(source: Source, names: list[str], between: str | None, lines: Iterator[tuple[int, str]]) -> _Rows:
     for number, line in lines:
         try:
-            yield number, next(csv.reader([line], delimiter=separator)) if separator else line.split()
+            row = next(csv.reader([line], delimiter=between)) if between else line.split()
         except (csv.Error, StopIteration) as error:
             raise source.wrong(number, f"this is no row of cells: {shown(error)}") from None
+        # A separator inside a cell, as in 1,500, moves what is behind it to the columns of others.
+        if any(cell.strip() for cell in row[len(names) :]):
+            raise _unlike(source, number, len(row), len(names))
+        yield number, row
+
+
+def _unlike(source: Source, number: int, cells: int, columns: int) -> ScenarioError:
+    return source.wrong(number, f"the row has {cells} cells, and the first line names {columns} columns")
 
 
 def _is_comment(line: str) -> bool:
     return line.lstrip().startswith("#")
 
 
-def _separator(line: str) -> str | None:
-    return next((separator for separator in ",;\t" if separator in line), None)
-
-
 def _cells(line: str) -> list[str]:
-    separator = _separator(line)
+    between = separator(line)
     try:
-        cells = next(csv.reader([line], delimiter=separator)) if separator else line.split()
+        cells = next(csv.reader([line], delimiter=between)) if between else line.split()
     except (csv.Error, StopIteration):
         return [line]
     return [cell.strip() for cell in cells]
@@ -208,7 +233,7 @@ def _parquet(source: Source) -> tuple[list[str], _Rows]:
     import pyarrow.parquet as pq
 
     try:
-        file = pq.ParquetFile(source.path)
+        file = pq.ParquetFile(source.file)
         names = list(file.schema_arrow.names)
     except (OSError, pa.ArrowException) as error:
         raise ScenarioError(f"cannot read {shown(source.path, 200)}: {shown(error, 200)}") from error
@@ -217,7 +242,7 @@ def _parquet(source: Source) -> tuple[list[str], _Rows]:
         number = 0
         try:
             for batch in file.iter_batches(batch_size=65_536):
-                columns = [column.to_pylist() for column in batch.columns]
+                columns = [_values(column) for column in batch.columns]
                 for row in zip(*columns, strict=True):
                     number += 1
                     yield number, row
@@ -225,3 +250,11 @@ def _parquet(source: Source) -> tuple[list[str], _Rows]:
             raise source.wrong(number or None, f"the rows after this one cannot be read: {shown(error, 200)}") from error
 
     return names, rows()
+
+
+def _values(column: pa.Array) -> list[Any]:
+    """Return the cells of a column. Dates are texts, as Python's type has no place for nanoseconds."""
+    import pyarrow as pa
+
+    values: list[Any] = (column.cast(pa.string()) if pa.types.is_timestamp(column.type) else column).to_pylist()
+    return values

@@ -7,12 +7,11 @@ is no link. The first line and the first column may have names.
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Callable, Iterator
 
 from flowloom.importing import joining, units
 from flowloom.importing.parts import LINKS_MAX, Link, Network, duration, rate
-from flowloom.importing.source import Source, is_number
+from flowloom.importing.source import Source, is_number, separator
 from flowloom.words import shown
 
 RATE_BPS = 10 * 10**9
@@ -69,7 +68,7 @@ _LARGEST = {"distances_km": 200_000_000.0, "delays_ms": 1e6, "delays_us": 1e9, "
 
 def reason(source: Source) -> str | None:
     """Say why a file is a matrix; None if it is none."""
-    rows, _ = _first(source)
+    rows = _first(source)
     if len(rows) < 2:
         return None
     labels = _labels(rows)
@@ -130,24 +129,25 @@ def _readings(cells: dict[tuple[int, int], float]) -> str:
 
 def _matrix(source: Source) -> tuple[list[str], dict[tuple[int, int], float]]:
     """Return the names of nodes, and by row and column the cells that are not 0."""
-    first, closed = _first(source)
-    labels = _labels(first)
+    labels = _labels(_first(source))
     lines = ((number, _cells(line)) for number, line in source.rows() if not _is_comment(line))
     if labels is not None:
         next(lines)
     width, count = len(labels) if labels is not None else 0, 0
+    closed = labels is None
     cells: dict[tuple[int, int], float] = {}
     for number, row in lines:
-        if closed and not row[-1]:
-            del row[-1]
         if labels is not None:
             if count == len(labels) or row[0] != labels[count]:
                 raise source.wrong(number, f'the row begins with "{shown(row[0])}"; rows have the names of line 1 in its order')
             row = row[1:]
+            if len(row) == width + 1 and not row[-1]:
+                del row[-1]
         width = width or len(row)
         if len(row) != width:
             raise source.wrong(number, f"the row has {len(row):,} cells, and the first one {width:,}")
-        if width > _NODES_MAX:
+        closed = closed and not row[-1]
+        if width - closed > _NODES_MAX:
             raise source.wrong(number, f"the matrix has {width:,} columns; an import has at most {_NODES_MAX:,} nodes")
         if count == width:
             raise source.wrong(number, f"a matrix has as many rows as columns; this is row {count + 1:,} of {width:,} columns")
@@ -156,6 +156,8 @@ def _matrix(source: Source) -> tuple[list[str], dict[tuple[int, int], float]]:
         count += 1
         if len(cells) > 2 * LINKS_MAX:
             raise source.wrong(number, f"the matrix has more than {LINKS_MAX:,} links")
+    if closed and count == width - 1:
+        width = count  # a separator ended each row, and no cell was behind it
     if count < width or width < 2:
         found = f"this one has {count:,} rows and {width:,} columns"
         raise source.wrong(None, f"a matrix has as many rows as columns, two at least; {found}")
@@ -181,12 +183,12 @@ def _pairs(cells: dict[tuple[int, int], float]) -> tuple[dict[tuple[int, int], f
     return pairs, unequal
 
 
-def _first(source: Source) -> tuple[list[list[str]], bool]:
-    """Return the first rows, and whether rows end with a separator behind which there is no cell."""
+def _first(source: Source) -> list[list[str]]:
+    """Return the first rows, without the separators that end them if these are all rows of the matrix."""
     rows = [_cells(line) for line in source.head_rows if not _is_comment(line)]
     # An empty last column of a square matrix is a node to which no link leads.
-    closed = all(not row[-1] for row in rows) and bool(rows) and len(rows) != len(rows[-1])
-    return [row[:-1] if closed else row for row in rows], closed
+    closed = all(not row[-1] for row in rows) and bool(rows) and len(rows) == len(rows[-1]) - 1
+    return [row[:-1] if closed else row for row in rows]
 
 
 def _is_comment(line: str) -> bool:
@@ -194,16 +196,17 @@ def _is_comment(line: str) -> bool:
 
 
 def _cells(line: str) -> list[str]:
-    separator = next((s for s in ",;\t" if s in line), None)
-    return [cell.strip().strip('"') for cell in line.split(separator)] if separator else re.split(r"\s+", line)
+    between = separator(line)
+    return [cell.strip().strip('"') for cell in line.split(between)] if between else line.split()
 
 
 def _labels(rows: list[list[str]]) -> list[str] | None:
     """Return the names in the first line if the first column has the same names."""
-    if len(rows) < 2 or _is_cell(rows[0][-1]):
+    header = rows[0][: None if rows[0][-1] else -1] if len(rows) > 1 else []
+    if not header or _is_cell(header[-1]):
         return None
     first = [row[0] for row in rows[1:]]
-    for names in (rows[0][1:], rows[0]):
+    for names in (header[1:], header):
         if len(names) >= 2 and names[: len(first)] == first[: len(names)] and len(set(names)) == len(names):
             return names
     return None

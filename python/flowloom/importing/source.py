@@ -161,6 +161,14 @@ def _head(start: bytes) -> tuple[list[str], bool]:
     return [line.strip(_BLANKS) for line in text.splitlines() if line.strip()], False
 
 
+def separator(line: str) -> str | None:
+    """Return what separates the cells of a line; None for blanks. A tab at the end of a line between blanks is one of them."""
+    inner = line.strip()
+    if found := next((each for each in ",;\t" if each in inner), None):
+        return found
+    return "\t" if "\t" in line and " " not in inner else None
+
+
 def is_number(word: str) -> bool:
     """Return whether a word is a decimal number."""
     return _NUMBER.fullmatch(word) is not None

@@ -130,6 +130,12 @@ def _estimates(grid: Grid, frame: Frame) -> list[tuple[style.Look, list[Estimate
     ]
 
 
+def counts(grid: Grid) -> list[int]:
+    """Return the numbers of seeds that the means of a figure are over; those of values that are drawn as none are left out."""
+    drawn = [f for p in grid.figure.panels if p.kind in ("bars", "lines", "table") for f in frames(grid, p)]
+    return [e.n for frame in drawn for _, found in _estimates(grid, frame) for e in found if e.n]
+
+
 def courses(grid: Grid, frame: Frame) -> list[Line]:
     """Return what a panel of kind `course` shows: lines for each member and seed."""
     panel, found = frame.panel, []
@@ -137,7 +143,7 @@ def courses(grid: Grid, frame: Frame) -> list[Line]:
     x_scale = scale if panel.x in SHARES else 1.0
     for member, look in looks(grid, frame):
         point = _point(grid, frame, {panel.series: member})
-        for xs, ys in grid.lines(panel.course, panel.x, panel.y[0].expression, point):
+        for xs, ys in grid.lines(panel, point):
             found.append(Line(look, [x * x_scale for x in xs], [y * scale for y in ys]))
     return found
 

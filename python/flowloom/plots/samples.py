@@ -9,6 +9,8 @@ import numpy as np
 
 from flowloom._native import ScenarioError
 from flowloom.plots import style
+from flowloom.series import instants
+from flowloom.summary import RESTING
 from flowloom.words import shown, suggestion
 
 if TYPE_CHECKING:
@@ -33,15 +35,13 @@ class Kind(NamedTuple):
     """The column whose integral over time says what is drawn first."""
     panels: tuple[str, ...]
     """The columns that are drawn, if they have values above zero. Of flows, the gauges follow."""
-    rests: bool
-    """Whether a missing sample means zero. Otherwise there is nothing to draw."""
 
 
 KINDS = {
-    "queues": Kind("link", "mean_bytes", ("bytes", "packets"), True),
-    "links": Kind("link", "bytes", ("utilisation", "drops", "marks", "trims", "paused"), True),
-    "flows": Kind("flow", "goodput_gbps", ("goodput_gbps",), False),
-    "hosts": Kind("host", "goodput_gbps", ("goodput_gbps", "sending", "receiving", "waiting_bytes"), True),
+    "queues": Kind("link", "mean_bytes", ("bytes", "packets")),
+    "links": Kind("link", "bytes", ("utilisation", "drops", "marks", "trims", "paused")),
+    "flows": Kind("flow", "goodput_gbps", ("goodput_gbps",)),
+    "hosts": Kind("host", "goodput_gbps", ("goodput_gbps", "sending", "receiving", "waiting_bytes")),
 }
 _BASE = ("time", "span", "flow", "sent_bytes", "delivered_bytes", "goodput_gbps")
 _TITLES = {
@@ -103,13 +103,13 @@ def arranged(runs: Sequence[Shown], wanted: Sequence[str]) -> Arranged:
     keys = {name: _busiest(KINDS[name], found) for name, found in tables.items()}
     every = [(name, key) for name, found in keys.items() for key in found]
     looks = {each: style.numbered(number, len(every), str(each[1])) for number, each in enumerate(every)}
-    times = [table["time"].to_numpy() for found in tables.values() for table in found if table.num_rows]
-    first, last = (min(map(np.min, times)), max(map(np.max, times))) if times else (0.0, 0.0)
+    filled = [table for found in tables.values() for table in found if table.num_rows]
+    ends = [(table["time"].to_numpy(), table["span"].to_numpy()) for table in filled]
+    first = min((np.min(time - span) for time, span in ends), default=0.0)
+    last = max((np.max(time) for time, _ in ends), default=0.0)
     edges = np.linspace(first, last, POINTS + 1)
     scale, unit = _time_unit(last)
-    samples = [
-        {each: _line(KINDS[each[0]], run.series[each[0]], each[1]) for each in every if each[0] in run.series} for run in runs
-    ]
+    samples = [{each: _line(each[0], run.series[each[0]], each[1]) for each in every if each[0] in run.series} for run in runs]
 
     def lines(name: str, panel: str, found: dict[Any, tuple[NDArray[Any], dict[str, NDArray[Any]]]]) -> list[Line]:
         shown = []
@@ -165,12 +165,16 @@ def draw(runs: Sequence[Shown], wanted: Sequence[str], title: str) -> Canvas:
 def _averaged(
     time: NDArray[Any], span: NDArray[Any], values: NDArray[Any], edges: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Average between edges: samples that are some packets' time apart count some whole packets."""
-    place = np.clip(np.searchsorted(edges, time, side="left") - 1, 0, POINTS - 1)
-    known = np.where(np.isnan(values), 0.0, values)
-    spans = np.bincount(place, weights=span, minlength=POINTS)
-    sums = np.bincount(place, weights=known * span, minlength=POINTS)
-    some = spans > 0
+    """Average between edges, where there are samples: those that are some packets' time apart count some whole packets."""
+    ends = np.maximum.accumulate(np.column_stack([time - span, time]).ravel())
+
+    def between(amounts: NDArray[Any]) -> NDArray[Any]:
+        """Sum between edges what samples have, each spread over its span."""
+        sums = np.cumsum(np.column_stack([np.zeros(len(time)), amounts]).ravel())
+        return np.diff(np.interp(edges, ends, sums))
+
+    spans, sums = between(span), between(np.where(np.isnan(values), 0.0, values) * span)
+    some = spans > min(1e-6 * (edges[1] - edges[0]), span.min() / 4)  # what is less is rounding
     return edges[1:][some], sums[some] / spans[some]
 
 
@@ -211,24 +215,22 @@ def _busiest(kind: Kind, tables: Sequence[pa.Table]) -> list[Any]:
     return [key for key in weights if key in most] if kind.key != "flow" else sorted(most)
 
 
-def _line(kind: Kind, table: pa.Table, key: Any) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
+def _line(name: str, table: pa.Table, key: Any) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
     """Return the times of one link, flow or host, and its values."""
     import pyarrow.compute as pc
 
+    kind = KINDS[name]
     own = table.filter(pc.equal(table[kind.key].cast("string"), str(key)))
     time = own["time"].to_numpy()
     values = {name: _scaled(name, own[name].to_numpy().astype(float)) for name in table.column_names if name != kind.key}
-    if not kind.rests or not len(time):
+    if name not in RESTING or not len(time):
         return time, values
-    every, rows = np.unique(table["time"].to_numpy(), return_index=True)
+    every, spans = instants(table["time"].to_numpy(), table["span"].to_numpy())
     places = np.searchsorted(every, time)
     whole = {name: np.zeros(len(every)) for name in values}
-    # All rows of an instant have one span.
-    del values["span"]
-    whole["span"] = table["span"].to_numpy()[rows]
     for name, found in values.items():
         whole[name][places] = found
-    return every, whole
+    return every, whole | {"span": spans}
 
 
 def _scaled(name: str, values: NDArray[Any]) -> NDArray[Any]:

@@ -35,8 +35,8 @@ def bullet(check: OfCheck) -> Bullet | None:
     limits = _limits(check.band)
     if check.value is None or limits is None:
         return None
-    ends = [check.value if end is None else end for end in check.interval or [check.value, check.value]]
-    known = [limit for limit in limits if limit is not None] + [check.value, *ends]
+    ends = check.interval or [check.value, check.value]
+    known = [number for number in (*limits, *ends, check.value) if number is not None]
     low, high = min(known), max(known)
     room = _MARGIN * (high - low) or 1.0
     low, high = low - room, high + room
@@ -45,7 +45,7 @@ def bullet(check: OfCheck) -> Bullet | None:
         return otherwise if number is None else round(100 * (number - low) / (high - low), 2)
 
     begin, end = at(limits[0], 0.0), at(limits[1], 100.0)
-    first, last = (at(each, 0.0) for each in ends)
+    first, last = at(ends[0], 0.0), at(ends[1], 100.0)
     interval = (first, round(last - first, 2)) if last > first else None
     return Bullet((begin, round(end - begin, 2)), at(check.value, 0.0), interval)
 

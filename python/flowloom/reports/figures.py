@@ -24,7 +24,7 @@ from flowloom.reports import claims, findings, panels
 from flowloom.reports.content import Cell, Claim, Fact, Plots, Section, Table
 from flowloom.reports.facts import span
 from flowloom.reports.panels import Legend
-from flowloom.stats import Estimate
+from flowloom.stats import Estimate, averaged
 from flowloom.tables import Table as Texts
 
 
@@ -115,13 +115,7 @@ def drawn(grid: Grid) -> list[Plots]:
     for frame in _frames(grid):
         if frame.panel.kind != "table":
             shown.append(_panel(grid, frame, legend))
-    seeds = max((len(grid.samples(panel.y[0].expression, grid.points({})[0])) for panel in _measured(grid)), default=1)
-    note = f"Means of {seeds} seeds with 95 % confidence intervals (Student's t)" if seeds > 1 else ""
-    return [Plots(grid.figure.title, legend.keys, shown, note)] if shown else []
-
-
-def _measured(grid: Grid) -> list[Any]:
-    return [panel for panel in grid.figure.panels if panel.kind in ("bars", "lines")]
+    return [Plots(grid.figure.title, legend.keys, shown, averaged(frames.counts(grid) or [1]))] if shown else []
 
 
 def _panel(grid: Grid, frame: Frame, legend: Legend) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from flowloom.comparisons import Comparison
 from flowloom.reports import ledger, sections
 from flowloom.results import Results
 from flowloom.sweeps import Sweep
-from flowloom.words import printable
+from flowloom.words import is_text, printable
 
 if TYPE_CHECKING:
     import jinja2
@@ -83,6 +83,9 @@ def _default(every: Sequence[Any]) -> Path:
 def _key(every: Sequence[Any]) -> str:
     """Return the key of what a page reports: the directories, or the results by their own keys."""
     names = [str(Path(each).resolve()) if isinstance(each, str | os.PathLike) else _own(each) for each in every]
+    for name in names:
+        if not is_text(name):
+            raise ScenarioError(f"{name}: this is not UTF-8 text, and a page names its directories; rename it")
     return hashlib.sha256("\n".join(names).encode()).hexdigest()[:20]
 
 
