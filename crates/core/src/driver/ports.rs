@@ -349,8 +349,7 @@ impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
         if self.effects.any {
             return self.enqueue_with_effects(link);
         }
-        self.serve_or_schedule(link);
-        self.link_layer.queued(&mut self.egress_ports[link.index()].books);
+        self.serve_and_count(link);
     }
 
     /// The slow path of queueing: the discipline had side effects.
@@ -358,8 +357,7 @@ impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
     #[inline(never)]
     fn enqueue_with_effects(&mut self, link: LinkId) {
         self.apply_effects(link);
-        self.serve_or_schedule(link);
-        self.link_layer.queued(&mut self.egress_ports[link.index()].books);
+        self.serve_and_count(link);
         self.run_errands();
     }
 
@@ -377,13 +375,36 @@ impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
 
     #[inline(always)]
     fn serve_or_schedule(&mut self, link: LinkId) {
+        match self.must_wait(link) {
+            None => self.serve(link),
+            Some(ready_at) => self.serve_by(link, ready_at),
+        }
+    }
+
+    /// The same for a port at which a packet was queued. It counts what waits: if the port sends a packet now, that one does not.
+    #[inline(always)]
+    fn serve_and_count(&mut self, link: LinkId) {
+        match self.must_wait(link) {
+            None => self.serve_then_count(link),
+            Some(ready_at) => {
+                self.link_layer.queued(&mut self.egress_ports[link.index()].books);
+                self.serve_by(link, ready_at);
+            }
+        }
+    }
+
+    #[inline(never)] // a call that only schedules service need not keep what is needed after this one
+    fn serve_then_count(&mut self, link: LinkId) {
+        self.serve(link);
+        self.link_layer.queued(&mut self.egress_ports[link.index()].books);
+    }
+
+    /// The time at which a port may be served, if that is later than now.
+    #[inline(always)]
+    fn must_wait(&self, link: LinkId) -> Option<Time> {
         let (now, busy_until) = (self.link_layer.now(), self.link_layer.busy_until(link));
         let ready_at = self.egress_ports[link.index()].discipline.ready_at(busy_until.max(now));
-        if ready_at <= now {
-            self.serve(link);
-        } else {
-            self.serve_by(link, ready_at);
-        }
+        (ready_at > now).then_some(ready_at)
     }
 
     /// Schedules service of the port at `at`, unless an earlier service is pending.

@@ -133,10 +133,9 @@ pub struct Config {
     /// Whether a timeout halves the slow-start threshold if the last cut of the window was for a mark: `halve` (it always does: RFC 5681),
     /// `once_per_window` (not in the window of that cut: Linux) or `keep` (not until another loss: the PIAS authors' simulator).
     pub timeout_after_cut: TimeoutAfterCut,
-    /// Whether fast recovery halves the window if it was cut for a mark in the same window of packets: `halve` (it always does: RFC 5681) or `once_per_window` (the window that the
-    /// mark left stays: RFC 3168, Linux).
+    /// Whether fast recovery halves the window if it was cut for a mark in the same window of packets: `halve` (it always does, also without this key: RFC 5681) or `once_per_window`
+    /// (the window that the mark left stays: RFC 3168, Linux).
     #[serde(skip_serializing_if = "RecoveryAfterCut::is_default")]
-    #[schemars(extend("default" = "halve"))]
     pub recovery_after_cut: RecoveryAfterCut,
     /// Whether duplicate acknowledgements say that a packet is lost: `auto` (not under packet spraying), `on` or `off`.
     pub fast_retransmit: FastRetransmit,

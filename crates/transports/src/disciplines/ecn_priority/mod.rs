@@ -196,7 +196,10 @@ impl<H> Discipline<H> for EcnPriority {
 
     /// What is lost is not marked, whenever ports mark.
     fn lose_all(&mut self, call: &mut PortCall<'_, H, SharedMemory>) {
-        while let Some((_, packet)) = self.pop(call, ClassSet::NONE) {
+        while let Some((_, packet)) = self.classes.pop(call.pool, ClassSet::NONE) {
+            if self.scope == Scope::Switch {
+                call.shared.used -= u64::from(call.pool[packet].size_bytes);
+            }
             call.drop(packet, DropReason::LinkDown);
         }
     }
@@ -228,21 +231,15 @@ impl EcnPriority {
         }
     }
 
-    /// Takes out the oldest packet of the best class that is not `closed`, with its class.
-    #[inline(always)]
-    fn pop<H>(&mut self, call: &mut PortCall<'_, H, SharedMemory>, closed: ClassSet) -> Option<(usize, PacketId)> {
-        let (class, packet) = self.classes.pop(call.pool, closed)?;
-        if self.scope == Scope::Switch {
-            call.shared.used -= u64::from(call.pool[packet].size_bytes);
-        }
-        Some((class, packet))
-    }
-
-    /// The same for a packet that leaves now.
+    /// Takes out the oldest packet of the best class that is not `closed`.
     #[inline]
     fn take<H>(&mut self, call: &mut PortCall<'_, H, SharedMemory>, closed: ClassSet) -> Dequeue {
-        let Some((class, packet)) = self.pop(call, closed) else { return Dequeue::Idle };
-        let queued = self.watched(class) + call.pool[packet].size_bytes;
+        let Some((class, packet)) = self.classes.pop(call.pool, closed) else { return Dequeue::Idle };
+        let size = call.pool[packet].size_bytes;
+        if self.scope == Scope::Switch {
+            call.shared.used -= u64::from(size);
+        }
+        let queued = self.watched(class) + size;
         if self.mark_at_dequeue && queued > self.mark_above {
             self.mark(call, packet, queued);
         }
