@@ -129,7 +129,7 @@ pub struct PortCounters {
     pub marked_packets: u64,
     /// Packets whose payload was cut off.
     pub trimmed_packets: u64,
-    /// The largest number of queued bytes. A packet that found the port free and empty and left at once was not queued.
+    /// The largest number of queued bytes. A packet that a free port sends when another one arrives does not count: it leaves at once, and so does a packet that finds the port free and empty.
     pub peak_bytes: u64,
     /// The integral of queued bytes over time, in byte-picoseconds.
     pub byte_time: u128,

@@ -79,7 +79,8 @@ impl Batch {
     }
 }
 
-type Send = fn(BorrowedFd<'_>, &SocketAddr, u8, &[u8], usize) -> io::Result<()>;
+/// The system call that sends a batch: socket, address, TOS byte, bytes, length of a datagram.
+type SendBatch = fn(BorrowedFd<'_>, &SocketAddr, u8, &[u8], usize) -> io::Result<()>;
 
 /// A UDP socket. It collects datagrams of one kind and gives them to the kernel together, and takes together what has arrived.
 pub struct Udp {
@@ -88,7 +89,7 @@ pub struct Udp {
     /// Where batches do not go: a device on the way cannot cut them, or a datagram of them is longer than its MTU.
     uncut: HashSet<SocketAddr>,
     /// The system call that sends. A test can let it refuse.
-    system: Send,
+    system: SendBatch,
     lost: u64,
     inbox: sys::Inbox,
     /// What is in the inbox, and the first batch and byte that was not yet handed out.

@@ -415,6 +415,8 @@ impl<T: Transport> Surroundings<T> {
     fn confirm(&mut self, peer: NodeId, flow: FlowId) {
         if let Some(farewells) = self.farewells.get_mut(&peer) {
             farewells.flows.remove(&flow);
+            // Who confirms one is there to confirm the others.
+            farewells.until = farewells.until.max(self.clock + self.silence);
             if farewells.flows.is_empty() {
                 self.farewells.remove(&peer);
             }
@@ -649,7 +651,7 @@ impl<T: Transport> Driver<T> {
         self.around.outgoing.len()
     }
 
-    /// Flows from here that were given up, and whose destinations are told so again until they confirm it, or [`Profile::silence`](crate::Profile::silence) is over.
+    /// Flows from here that were given up, and whose destinations are told so again until they confirm it, or have confirmed nothing for [`Profile::silence`](crate::Profile::silence).
     pub fn unconfirmed(&self) -> usize {
         let told = self.around.farewells.values().filter(|farewells| farewells.until > self.around.clock);
         told.map(|farewells| farewells.flows.len()).sum()
@@ -695,7 +697,8 @@ impl<T: Transport> Driver<T> {
     }
 
     /// Plans a flow of zeros. It begins at its start, in a call of [`Driver::advance`], or later, when there is a session with its destination; the two greet each
-    /// other now. The destination may be silent until the start, and for [`Profile::silence`](crate::Profile::silence) after it. The flow's id and its source are chosen here.
+    /// other now. The destination may be silent until the start, and for [`Profile::silence`](crate::Profile::silence) after it. If other flows wait for it already, the time counts from
+    /// the start of the first one. The flow's id and its source are chosen here.
     ///
     /// # Errors
     /// As [`Driver::open`].

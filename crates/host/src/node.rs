@@ -139,7 +139,7 @@ impl<T: Transport, D: Datagrams> Node<T, D> {
     }
 
     /// Plans to send a flow of zeros, which begins at its start, in the time of this node, or when its destination is there. It is given up if that takes longer than
-    /// [`Profile::silence`](crate::Profile::silence) after the start. Its id and its source are chosen here.
+    /// [`Profile::silence`](crate::Profile::silence) after the start of the first flow that waits for the destination. Its id and its source are chosen here.
     ///
     /// # Errors
     /// As [`Node::send`].
@@ -211,8 +211,8 @@ impl<T: Transport, D: Datagrams> Node<T, D> {
         self.driver.unacknowledged()
     }
 
-    /// How many flows from this node were given up, and their destinations may not know it yet. They are told until they confirm it, for
-    /// [`Profile::silence`](crate::Profile::silence) at most. If the node ends earlier, they notice only that it is gone.
+    /// How many flows from this node were given up, and their destinations may not know it yet. They are told until they confirm it, or have confirmed nothing
+    /// for [`Profile::silence`](crate::Profile::silence). If the node ends earlier, they notice only that it is gone.
     pub fn unconfirmed(&self) -> usize {
         self.driver.unconfirmed()
     }

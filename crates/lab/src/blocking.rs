@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use flowloom_core::{FlowId, LinkId, Paths};
+use flowloom_core::{Flow, FlowId, LinkId, Paths};
 use flowloom_fabric::Report;
 
+use crate::plan::Setup;
 use crate::record::LinkPauses;
 
 /// A flow whose packets came to a paused port, although most pauses of that port came from a port that the flow does not cross.
@@ -32,9 +33,20 @@ pub(crate) struct Blocking<'a> {
 type Shares = BTreeMap<LinkId, f64>;
 
 impl<'a> Blocking<'a> {
-    /// `None` where packets of one flow take different paths, so that nothing can be traced back.
-    pub fn of(report: &'a Report, links: &'a [LinkPauses], paths: &'a Paths) -> Option<Blocking<'a>> {
+    /// `None` where packets of one flow take different paths, or a flow's path changes during the run, so that nothing can be traced back.
+    pub fn of(report: &'a Report, links: &'a [LinkPauses], setup: &'a Setup) -> Option<Blocking<'a>> {
+        let blocking = Blocking::at_end(report, links, setup)?;
+        let path = |paths: &'a Paths, flow: &'a Flow| paths.path(flow.id, flow.src, flow.dst);
+        let stay = |paths: &'a Paths| report.flows.iter().all(|flow| path(paths, flow).eq(path(&setup.paths, flow)));
+        let mut changes = setup.reroutes.iter().take_while(|(at, _)| *at <= report.end);
+        changes.all(|(_, paths)| stay(paths)).then_some(blocking)
+    }
+
+    /// The same with the paths that flows have when the run ends. It knows what they block then, and not what they blocked before. `None` where packets of one flow take different paths.
+    pub fn at_end(report: &'a Report, links: &'a [LinkPauses], setup: &'a Setup) -> Option<Blocking<'a>> {
         let index = || report.flows.iter().enumerate().map(|(index, flow)| (flow.id, index)).collect();
+        let last = setup.reroutes.iter().rfind(|(at, _)| *at <= report.end);
+        let paths = last.map_or(&setup.paths, |(_, paths)| paths);
         paths.are_fixed().then(|| Blocking { report, links, paths, index: index() })
     }
 

@@ -7,8 +7,8 @@
 //! several threads, a count is reached at the end of a window, and there are as many times as many events between two looks. So where
 //! a run makes too many events without progress, another number of threads can find it some events later.
 
-use flowloom_core::{DropReason, Duration, LinkId, NodeId, Time};
-use flowloom_fabric::{AimedFault, Fault, FlowRecord, Report, Vitals};
+use flowloom_core::{DropReason, Duration, LinkId, Time};
+use flowloom_fabric::{Fault, FlowRecord, Report, Vitals};
 use flowloom_transports::disciplines::ClassSet;
 
 use crate::blocking::Blocking;
@@ -84,7 +84,7 @@ impl Watchdog {
         Watchdog {
             patience: setup.stall_limit.unwrap_or_else(|| patience(setup)),
             events_max: (EVENTS_PER_HOST * setup.network.nics() as u64).clamp(EVENTS_MIN, EVENTS_MAX),
-            outage: outages(setup).fold((Time::MAX, Time::ZERO), |all, (_, from, to)| (all.0.min(from), all.1.max(to))),
+            outage: outages(setup).fold((Time::MAX, Time::ZERO), |all, (from, to)| (all.0.min(from), all.1.max(to))),
             mark: Mark { at: Time::ZERO, events: 0, over: 0, delivered_bytes: Some(0) },
         }
     }
@@ -142,42 +142,33 @@ fn patience(setup: &Setup) -> Duration {
     let round_trip = setup.network.base_rtt(&setup.wire);
     let pause = setup.longest_pause().expect("the plan was checked").max(round_trip);
     let tries = pause.checked_mul(TRIES).unwrap_or(Duration::LONGEST);
-    tries.max(PATIENCE_MIN) + longest_outage(setup)
-}
-
-/// What an outage is of.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
-    Link(usize),
-    Node(NodeId),
-    /// A node that pauses its neighbours without need.
-    Storm(NodeId),
+    tries.max(PATIENCE_MIN) + longest_outage(setup, pause)
 }
 
 /// When links and nodes go down and come up again, and when nodes pause their neighbours without need.
-fn outages(setup: &Setup) -> impl Iterator<Item = (Place, Time, Time)> {
-    let down = |(link, aimed): (usize, &AimedFault)| match aimed.fault {
-        Fault::Down(from, to) | Fault::Cut(from, to) => Some((Place::Link(link), from, to)),
+fn outages(setup: &Setup) -> impl Iterator<Item = (Time, Time)> {
+    let links = setup.faults.iter().flatten().filter_map(|aimed| match aimed.fault {
+        Fault::Down(from, to) | Fault::Cut(from, to) => Some((from, to)),
         _ => None,
-    };
-    let links = setup.faults.iter().enumerate().flat_map(|(link, faults)| faults.iter().map(move |fault| (link, fault)));
-    let nodes = setup.outages.iter().map(|outage| (Place::Node(outage.node), outage.from, outage.to));
-    let storms = setup.storms.iter().map(|storm| (Place::Storm(storm.node), storm.from, storm.to));
-    links.filter_map(down).chain(nodes).chain(storms)
+    });
+    let nodes = setup.outages.iter().map(|outage| (outage.from, outage.to));
+    let storms = setup.storms.iter().map(|storm| (storm.from, storm.to));
+    links.chain(nodes).chain(storms)
 }
 
-/// The longest time for which a link or a node is down. Outages of one place that meet are one.
-fn longest_outage(setup: &Setup) -> Duration {
+/// The longest time for which something is down. A flow may need all that is down in turn, and may not try in between if it tries once per `pause`: outages that are no further apart
+/// are one.
+fn longest_outage(setup: &Setup, pause: Duration) -> Duration {
     let mut all: Vec<_> = outages(setup).collect();
     all.sort_unstable();
     let mut longest = Duration::ZERO;
     let mut last = None;
-    for (place, from, to) in all {
+    for (from, to) in all {
         let (begin, end) = match last {
-            Some((same, begin, end)) if same == place && from <= end => (begin, to.max(end)),
+            Some((begin, end)) if from.saturating_since(end) <= pause => (begin, to.max(end)),
             _ => (from, to),
         };
-        last = Some((place, begin, end));
+        last = Some((begin, end));
         longest = longest.max(end.saturating_since(begin).min(Duration::LONGEST));
     }
     longest
@@ -306,7 +297,7 @@ fn describe_pauses(setup: &Setup, report: &Report, links: &[LinkPauses]) -> Opti
     if standing.is_empty() {
         return None;
     }
-    if let Some((cycle, flows)) = Blocking::of(report, links, &setup.paths).and_then(|blocking| blocking.cycle()) {
+    if let Some((cycle, flows)) = Blocking::at_end(report, links, setup).and_then(|blocking| blocking.cycle()) {
         let names: Vec<String> = cycle.iter().map(|link| report.network.link_name(*link)).collect();
         let paused = format!(
             "deadlock: the links {} are paused in a cycle, each until the next one may send; in it stand {}",

@@ -130,9 +130,16 @@ fn waiting_is_no_stall() {
         let outcome = attempt(down, &[&format!("transport.name={name}")]).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(outcome.summary.finished, 3, "{name}");
     }
-    // Two outages that meet are one, longer than the limit with one of them.
-    let again = "[[fault]]\nkind = \"link_down\"\nwhere = \"all\"\nfrom = \"12s\"\nto = \"24s\"\n";
-    assert_eq!(attempt(&[down, again].concat(), &["transport.name=pfabric"]).expect("24 s").summary.finished, 3);
+    // Outages that meet, or have less than a timeout between them, are one, longer than the limit with one of them. The flow from h0 needs two links in turn.
+    let is_down = |place: &str, from: &str, to: &str| {
+        format!("[[fault]]\nkind = \"link_down\"\nwhere = \"{place}\"\nfrom = \"{from}\"\nto = \"{to}\"\n")
+    };
+    for (first, second, begins) in [("all", "all", "12s"), ("all", "all", "12.0001s"), ("h0-s0", "s0-h1", "12s")] {
+        let faults = [is_down(first, "20us", "12s"), is_down(second, begins, "24s"), is_down("s0-h2", begins, "24s")];
+        let faults = &faults[..if second == "all" { 2 } else { 3 }];
+        let outcome = attempt(&faults.concat(), &["transport.name=pfabric"]).expect("it waits for 24 s");
+        assert_eq!(outcome.summary.finished, 3, "{first}, {second} at {begins}");
+    }
     let back_off = "[[fault]]\nkind = \"loss\"\nwhere = \"all\"\nprobability = 0.4\n";
     let outcome = attempt(back_off, &["workload.sizes={ fixed = \"10kB\" }"]).expect("back-off ends");
     assert_eq!(outcome.summary.finished, 3);

@@ -182,7 +182,9 @@ impl Tagger {
             return Ok(());
         }
         let name = &self.device;
-        Err(Error::Input(format!("{name} has a tagger of another version of this program; detach it, and attach it again")))
+        Err(Error::Input(format!(
+            "{name} has a tagger of another version of this program; detach it, and attach it again, or restart this program if it runs since before an update"
+        )))
     }
 
     /// Whether the programs in the folder are those that the device runs.

@@ -385,18 +385,15 @@ impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
     #[inline(always)]
     fn serve_and_count(&mut self, link: LinkId) {
         match self.must_wait(link) {
-            None => self.serve_then_count(link),
+            None => {
+                self.serve(link);
+                self.link_layer.queued(&mut self.egress_ports[link.index()].books);
+            }
             Some(ready_at) => {
                 self.link_layer.queued(&mut self.egress_ports[link.index()].books);
                 self.serve_by(link, ready_at);
             }
         }
-    }
-
-    #[inline(never)] // a call that only schedules service need not keep what is needed after this one
-    fn serve_then_count(&mut self, link: LinkId) {
-        self.serve(link);
-        self.link_layer.queued(&mut self.egress_ports[link.index()].books);
     }
 
     /// The time at which a port may be served, if that is later than now.

@@ -9,7 +9,7 @@ use super::*;
 use crate::cluster::Profile;
 use crate::probe::{Header, MemoryNetwork, Probe, WIRE};
 use crate::store::InMemory;
-use crate::trust::Key;
+use crate::trust::{Key, SEAL_BYTES};
 
 /// The time of a full packet at the profile's 100 Mb/s.
 const SLOT_US: u64 = 120;
@@ -841,19 +841,63 @@ fn foreign_greeting(from: u32, to: u32) -> (SocketAddr, u8, Vec<u8>) {
     (addresses(3)[from as usize], tos, datagram)
 }
 
+/// A sign of life that nobody sealed, from the address of a node.
+fn unsealed_sign(from: u32, to: u32) -> (SocketAddr, u8, Vec<u8>) {
+    let mut datagram = trust::head(Kind::Sign, NodeId(from), NodeId(to)).to_vec();
+    datagram.resize(datagram.len() + SEAL_BYTES, 0);
+    (addresses(3)[from as usize], 0, datagram)
+}
+
+/// A greeting of a process that is no longer there.
+fn recorded_greeting(from: u32, to: u32) -> (SocketAddr, u8, Vec<u8>) {
+    let mut network = MemoryNetwork::default();
+    let mut driver = process::<Probe>(&None, from, 1000);
+    driver.open(at_us(0), NodeId(to), vec![1]).unwrap();
+    driver.advance(at_us(0), &mut network).unwrap();
+    let (_, tos, datagram) = network.sent.pop().unwrap();
+    (addresses(3)[from as usize], tos, datagram)
+}
+
 /// Whoever makes nodes greet each other does not keep them from asking for signs of life.
 #[test]
 fn made_up_greetings_hide_no_node_that_is_alive() {
-    let mut two = Two::new(pair::<Probe>(&None).into());
-    two.send(2);
-    // The second packet is lost, and nobody has anything to say.
-    two.blackout_us = SLOT_US..200_000;
-    for _ in 0..12 {
-        two.networks[0].arriving.push_back(foreign_greeting(1, 0));
-        two.networks[1].arriving.push_back(foreign_greeting(0, 1));
-        assert_eq!(two.run(1_000_000), [Vec::new(), Vec::new()]);
+    for made_up in [foreign_greeting, unsealed_sign, recorded_greeting] {
+        let mut two = Two::new(pair::<Probe>(&None).into());
+        two.send(2);
+        // The second packet is lost, and nobody has anything to say.
+        two.blackout_us = SLOT_US..200_000;
+        for _ in 0..12 {
+            two.networks[0].arriving.push_back(made_up(1, 0));
+            two.networks[1].arriving.push_back(made_up(0, 1));
+            assert_eq!(two.run(1_000_000), [Vec::new(), Vec::new()]);
+        }
+        assert_eq!(two.nodes[1].unfinished().len(), 1);
     }
-    assert_eq!(two.nodes[1].unfinished().len(), 1);
+}
+
+/// A process with other parameters was replaced by one that works. Its greeting, sent again, ends nothing.
+#[test]
+fn recorded_greetings_of_a_process_that_differed_are_refused() {
+    let store = Box::new(InMemory::new(Bytes::ZERO));
+    let differing = Driver::<Probe>::new(&Some(Duration::from_us(7)), &cluster(3), NodeId(1), 0, store).unwrap();
+    let mut two = Two::new([stranger::<Probe>(&None, 0), differing]);
+    two.send(3);
+    let [a, b] = &mut two.networks;
+    two.nodes[0].advance(at_us(20), a).unwrap();
+    carry(a, b, 0);
+    two.nodes[1].receive(at_us(20), b).unwrap();
+    two.nodes[1].advance(at_us(20), b).unwrap();
+    let recorded = b.sent.clone();
+    let [sender, _] = two.run(1_000_000);
+    assert!(matches!(sender[..], [Notice::Differs { .. }, Notice::Aborted { .. }]), "{sender:?}");
+    two.nodes[1] = stranger(&None, 1);
+    let second = two.send(100);
+    assert_eq!(two.run(10 * SLOT_US), [Vec::new(), Vec::new()]);
+    let before = two.nodes[0].stats().replayed;
+    two.networks[1].sent.extend(recorded.iter().cloned());
+    let [sender, _] = two.run(120 * SLOT_US);
+    assert!(matches!(sender[..], [Notice::Acknowledged { flow, .. }] if flow == second), "{sender:?}");
+    assert_eq!(two.nodes[0].stats().replayed - before, recorded.len() as u64);
 }
 
 /// Each of two nodes with different keys tells the other one so, and does not answer the answer.
@@ -914,6 +958,29 @@ fn a_destination_that_missed_the_end_of_a_flow_is_told_again() {
             assert!(!two.nodes[0].around.farewells.is_empty());
         }
     }
+}
+
+/// Within a second of silence, 640 flows' ends can be told. A destination that confirms some of them is told all.
+#[test]
+fn a_destination_that_confirms_is_told_the_ends_of_all_flows() {
+    use flowloom_transports::d3::D3;
+    let profile = Profile { silence: Duration::from_ms(1000), ..Profile::LOOPBACK };
+    let cluster = Cluster::new(addresses(3), profile).unwrap();
+    let node = |me: u32| {
+        let store = Box::new(InMemory::new(Bytes::new(1 << 20)));
+        Driver::<D3>::new(&Default::default(), &cluster, NodeId(me), 0, store).unwrap()
+    };
+    let (mut a, mut b) = (node(0), node(1));
+    meet(&mut a, &mut b);
+    let mut two = Two::new([a, b]);
+    two.blackout_us = 0..60_000;
+    for _ in 0..1000 {
+        two.nodes[0].plan(at_us(0), Flow { deadline: Some(at_us(20_000)), ..zeros(1, 0) }).unwrap();
+    }
+    two.run(60_000);
+    assert_eq!((two.nodes[0].unacknowledged(), two.nodes[0].unconfirmed()), (0, 1000));
+    two.run(2_000_000);
+    assert_eq!((two.nodes[0].unconfirmed(), two.nodes[0].around.farewells.len()), (0, 0));
 }
 
 #[test]

@@ -70,8 +70,10 @@ struct Peer {
     session: Option<Session>,
     /// The session that begins with the first datagram of it: the peer may not yet know this process, or an old greeting was replayed.
     candidate: Option<Session>,
-    /// The incarnations with which it had sessions before the present one. Their datagrams can only be recordings.
+    /// The incarnations before the present one. Their datagrams can only be recordings.
     retired: Vec<u64>,
+    /// The incarnations since then that cannot work with this node. The next session retires them.
+    differing: Vec<u64>,
     /// When it was known to be alive, in the time of [`Peers::awake`].
     heard: Time,
     need: Need,
@@ -79,10 +81,11 @@ struct Peer {
     needed: Time,
     /// When it was greeted last.
     greeted: Option<Time>,
-    /// When it was asked for an answer last, and the time after which an unanswered greeting is repeated. What this node sends in answer to others counts for nothing here:
-    /// anybody can cause that.
+    /// When a greeting asked it for an answer last, and the time after which an unanswered greeting is repeated.
     asked: Option<Time>,
     interval: Duration,
+    /// When it was asked for a sign of life last. Greetings do not count: anybody can cause one, and an answer to it does not show that the peer is alive.
+    sign_asked: Option<Time>,
     /// The start of the interval in which greetings are counted, and their count.
     counted_from: Time,
     greetings: u32,
@@ -233,7 +236,13 @@ impl Peers {
         }
         let theirs = Process { node: peer, incarnation: greeting.incarnation };
         match self.difference(&greeting.identity) {
-            Some(what) if fresh => self.differs(peer, what, true),
+            Some(what) if fresh => {
+                let differing = &mut self.peers[peer.index()].differing;
+                if !differing.contains(&greeting.incarnation) {
+                    differing.push(greeting.incarnation);
+                }
+                self.differs(peer, what, true);
+            }
             Some(_) => {}
             None if known => {}
             None if fresh => self.establish(now, Session::new(&self.key, self.me, theirs)),
@@ -287,6 +296,7 @@ impl Peers {
         let state = &mut self.peers[peer.index()];
         let before = state.session.replace(session).map(|session| session.peer.incarnation);
         state.retired.extend(before);
+        state.retired.append(&mut state.differing);
         state.candidate = None;
         state.claims.clear();
         state.heard = awake;
@@ -364,14 +374,14 @@ impl Peers {
             self.affairs.push_back(Affair::Silent { peer });
             return;
         }
-        let since_asked = state.asked.map_or(Duration::LONGEST, |at| now.saturating_since(at));
+        let since = |at: Option<Time>| at.map_or(Duration::LONGEST, |at| now.saturating_since(at));
         if state.session.is_some() {
             state.interval = GREETING_INTERVAL;
-            if quiet_for >= self.silence / ASKS_PER_SILENCE && since_asked >= self.silence / ASKS_PER_SILENCE {
-                state.asked = Some(now);
+            if quiet_for.min(since(state.sign_asked)) >= self.silence / ASKS_PER_SILENCE {
+                state.sign_asked = Some(now);
                 self.give_sign(peer, true);
             }
-        } else if since_asked >= state.interval.max(GREETING_INTERVAL) {
+        } else if since(state.asked) >= state.interval.max(GREETING_INTERVAL) {
             state.interval = (state.interval.max(GREETING_INTERVAL) * 2).min(GREETING_INTERVAL_MAX);
             self.greet(now, peer, true);
         }

@@ -25,7 +25,7 @@ pub struct Lossless {
     /// The links that were paused, by the names of their nodes.
     pub by_link: BTreeMap<String, PausedLink>,
     /// How many flows were head-of-line victims: their packets waited at a paused port, and most of this port's pauses came from congested
-    /// ports that the flow does not cross. `None` where packets of one flow take different paths.
+    /// ports that the flow does not cross. `None` where packets of one flow take different paths, or routes change during the run.
     pub victims: Option<usize>,
     /// The victims with the most packets that waited, 20 at most.
     pub worst_victims: Vec<VictimFlow>,
@@ -42,7 +42,7 @@ pub struct StormOrigin {
     pub link: String,
     /// How many frames it sent without need.
     pub frames: u64,
-    /// The other links whose pauses were mostly caused by this one. `None` where packets of one flow take different paths.
+    /// The other links whose pauses were mostly caused by this one. `None` where packets of one flow take different paths, or routes change during the run.
     pub behind: Option<Vec<String>>,
 }
 
@@ -77,7 +77,7 @@ const EXAMPLES: usize = 20;
 impl Lossless {
     /// The results of a run, given what happened to each link.
     pub(crate) fn of(setup: &Setup, report: &Report, links: &[LinkPauses]) -> Lossless {
-        let blocking = Blocking::of(report, links, &setup.paths);
+        let blocking = Blocking::of(report, links, setup);
         let victims = blocking.as_ref().map(Blocking::victims);
         let by_link: BTreeMap<_, _> = (0..)
             .map(LinkId)

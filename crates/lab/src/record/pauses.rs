@@ -40,13 +40,17 @@ impl LinkPauses {
     pub fn longest(&self) -> Duration {
         self.paused.into_iter().max().unwrap_or_default()
     }
+    /// Counts the pause of a class that ends at this time.
+    fn end(&mut self, class: usize, at: Time) {
+        self.paused[class] += at.saturating_since(self.since[class]);
+        self.until[class] = at;
+    }
     /// Ends the pauses of all classes.
     fn end_all(&mut self, at: Time) {
-        for class in (0..MOST_CLASSES).filter(|class| self.standing.has(*class)) {
-            self.paused[class] += at.saturating_since(self.since[class]);
-            self.until[class] = at;
+        let standing = std::mem::replace(&mut self.standing, ClassSet::NONE);
+        for class in (0..MOST_CLASSES).filter(|class| standing.has(*class)) {
+            self.end(class, at);
         }
-        self.standing = ClassSet::NONE;
     }
     /// The same while the run goes on, at this time: classes that are paused now count until now.
     fn longest_until(&self, now: Time) -> Duration {
@@ -121,10 +125,7 @@ impl Pauses {
                         flow => *paused.causes.entry(flow).or_default() += 1,
                     }
                 }
-                (true, false) => {
-                    paused.paused[class] += arrives.saturating_since(paused.since[class]);
-                    paused.until[class] = arrives;
-                }
+                (true, false) => paused.end(class, arrives),
                 _ => {}
             }
         }

@@ -239,11 +239,16 @@ impl Sender {
     }
 
     fn set_timer(&mut self, slot: u32) {
+        self.timers.set(slot, self.timeout(slot));
+    }
+
+    /// When an answer to what is sent now is given up.
+    fn timeout(&self, slot: u32) -> Time {
         let state = &self.flows[slot];
         let measured = state.round_trip.checked_scale(self.timeout_rtts).unwrap_or(Duration::LONGEST);
         let first = self.spans.timeout.max(measured);
         let pause = first.checked_mul(1 << state.timeouts.min(MOST_DOUBLINGS)).unwrap_or(Duration::LONGEST);
-        self.timers.set(slot, self.now + pause);
+        self.now + pause
     }
 
     pub fn handle_ack(
@@ -279,7 +284,8 @@ impl Sender {
         } else if state.is_sent() && !was_sent {
             self.end_pass(slot);
         } else if ends_back_off {
-            self.set_timer(slot);
+            let before = self.timers.key_of(slot).unwrap_or(Time::MAX);
+            self.timers.set(slot, self.timeout(slot).min(before));
         }
     }
 

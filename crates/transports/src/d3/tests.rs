@@ -397,6 +397,27 @@ fn an_acknowledgement_ends_the_back_off() {
     assert_eq!(next, heard + TIMEOUT);
 }
 
+/// The same with packet 10 late by other times. Whenever its acknowledgement comes, the next request comes no later than it would without.
+#[test]
+fn an_acknowledgement_puts_no_request_off() {
+    let next_request = |late_us: u64| {
+        let mut pair = pair(&Config::default(), PairSetup::default());
+        pair.on_packet(move |sent| match request_of(sent) {
+            Some(_) if sent.at > at_us(3) => Fate::Drop,
+            None if is_data(sent) && packet_number(sent) == 10 => Fate::Delay(Duration::from_us(late_us)),
+            _ => Fate::Pass,
+        });
+        pair.open(0, 1, 1460 * 40);
+        pair.run(at_us(700));
+        pair.sent().iter().find(|sent| sent.at > at_us(400) && request_of(sent).is_some()).expect("a request").at
+    };
+    let never = next_request(2000);
+    assert!(never > at_us(610) && never < at_us(640), "{never}");
+    let early = (400..700).step_by(3).filter(|late_us| next_request(*late_us) < never).count();
+    let late: Vec<u64> = (400..700).step_by(3).filter(|late_us| next_request(*late_us) > never).collect();
+    assert!(early > 50 && late.is_empty(), "{early} come earlier, and later are those with {late:?}");
+}
+
 #[test]
 fn a_late_duplicate_of_a_finished_flow_is_acknowledged_and_opens_nothing() {
     let mut pair = pair(&Config::default(), PairSetup::default());

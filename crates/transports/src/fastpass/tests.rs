@@ -47,6 +47,20 @@ fn requests(pair: &Pair<Fastpass>) -> Vec<(Time, u32)> {
     pair.sent().iter().filter_map(request).collect()
 }
 
+/// Loses the requests and schedules with these numbers, counted from 1.
+fn lose(pair: &mut Pair<Fastpass>, requests: &'static [u32], schedules: &'static [u32]) {
+    let (mut requested, mut scheduled) = (0, 0);
+    pair.on_packet(move |sent| {
+        let (numbers, seen) = match sent.packet.header {
+            Header::Request { .. } => (requests, &mut requested),
+            Header::Schedule { .. } => (schedules, &mut scheduled),
+            _ => return Fate::Pass,
+        };
+        *seen += 1;
+        if numbers.contains(seen) { Fate::Drop } else { Fate::Pass }
+    });
+}
+
 /// A flow that is alone waits for its request and for the next beginning of an epoch. It then has a packet per slot, from the beginning
 /// of the following epoch, or from the arrival of its schedule.
 #[test]
@@ -120,21 +134,7 @@ fn a_lost_request_is_repeated_with_back_off() {
 #[test]
 fn after_a_lost_schedule_the_rest_is_requested() {
     let mut pair = pair(&in_step(), 2);
-    let (mut schedules, mut requests_seen) = (0, 0);
-    pair.on_packet(move |sent| {
-        let lost = match sent.packet.header {
-            Header::Schedule { .. } => {
-                schedules += 1;
-                schedules == 2
-            }
-            Header::Request { .. } => {
-                requests_seen += 1;
-                requests_seen == 2
-            }
-            _ => false,
-        };
-        if lost { Fate::Drop } else { Fate::Pass }
-    });
+    lose(&mut pair, &[2], &[2]);
     pair.open(0, 1, 1460 * 20);
     pair.run_to_end(SECOND);
     let second = Time::ZERO + EPOCH * 3 + CONTROL + REQUEST_TIMEOUT;
@@ -148,21 +148,7 @@ fn after_a_lost_schedule_the_rest_is_requested() {
 #[test]
 fn a_schedule_ends_the_back_off() {
     let mut pair = pair(&in_step(), 2);
-    let (mut requests_seen, mut schedules) = (0, 0);
-    pair.on_packet(move |sent| {
-        let lost = match sent.packet.header {
-            Header::Request { .. } => {
-                requests_seen += 1;
-                requests_seen <= 3
-            }
-            Header::Schedule { .. } => {
-                schedules += 1;
-                schedules == 2 || schedules == 3
-            }
-            _ => false,
-        };
-        if lost { Fate::Drop } else { Fate::Pass }
-    });
+    lose(&mut pair, &[1, 2, 3], &[2, 3]);
     pair.open(0, 1, 1460 * 20);
     pair.run_to_end(SECOND);
     let asked = requests(&pair);

@@ -198,7 +198,9 @@ impl Sender {
         }
         state.begin_period(now, self.spans.period, self.config.rto_max);
         let pruned = state.is_pruned(&self.config);
-        if !pruned {
+        // A period in which it asks nobody, as its destination wants it, is no sign that nobody answers.
+        let asks = state.last_ask == now || quiet;
+        if asks && !pruned {
             state.unheard += 1;
         }
         if quiet {

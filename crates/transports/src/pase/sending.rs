@@ -82,7 +82,7 @@ pub(super) struct Sending {
     pub tick: Time,
     /// Whether the ends of periods may pass without it: see [`Sender`](super::sender::Sender).
     pub resting: bool,
-    /// Periods in which it spoke to its destination or its arbitrators since it heard from them.
+    /// Periods in which it asked its destination or its arbitrators since it heard from them.
     pub unheard: u32,
     /// Whether it may send.
     pub started: bool,

@@ -151,6 +151,27 @@ fn waiting_flows_do_not_fill_the_link_with_requests() {
     assert!(share > 0.85, "{share}");
 }
 
+/// 41 flows that last longer than the run wait for one downlink. The flow behind n others asks again after n periods, and not later.
+#[test]
+fn a_flow_that_waits_asks_when_its_destination_has_said() {
+    const FLOWS: u32 = 41;
+    let mut pair = Pair::<Pase>::new(&local(), rack(FLOWS as usize + 1));
+    for sender in 0..FLOWS {
+        pair.open(sender, FLOWS, 48_000_000 + 96_000 * u64::from(sender));
+    }
+    let (from, to) = (us(20_000), us(60_000));
+    pair.run(to);
+    let period = pair.network().base_rtt(&WireProfile::NS2_1000);
+    for flow in 10..FLOWS {
+        let is_refresh = |sent: &&SentPacket<Header>| {
+            sent.packet.flow == FlowId(flow) && sent.at >= from && matches!(sent.packet.header, Header::Refresh { .. })
+        };
+        let asked: Vec<Time> = pair.sent().iter().filter(is_refresh).map(|sent| sent.at).collect();
+        let apart: Vec<u64> = asked.windows(2).map(|pair| (pair[1] - pair[0]).as_ps().div_ceil(period.as_ps())).collect();
+        assert!(!apart.is_empty() && apart.iter().all(|apart| *apart == u64::from(flow)), "{flow}: {apart:?}");
+    }
+}
+
 /// In the top queue a timeout resends all that is outstanding; the least timeout is 10 ms.
 #[test]
 fn the_top_queue_resends_after_its_timeout() {
