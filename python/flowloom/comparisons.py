@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import os
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +17,8 @@ from flowloom.frames import Framed
 from flowloom.overlays import Overlay
 from flowloom.progress import Reporter
 from flowloom.results import Results
-from flowloom.scenario import Scenario, Source
+from flowloom.scenario import Scenario, Source, dotted
+from flowloom.stats import Estimate, estimate
 from flowloom.sweeps import COLUMN, IncompleteSweep, Place, Sweep, check_grid, read_sweep, run_places
 from flowloom.variants import Variant, check_unlike
 from flowloom.variants import of as variant_of
@@ -144,20 +144,15 @@ class Comparison(Framed, Mapping[str, Results]):
         """Return what tables of a round show: the runs of each variant by its title, then other tools' flows by their label."""
         return self.rounds()[round_] | {label: [result] for label, result in self._others().items()}
 
-    def ranking(self) -> list[str]:
-        """Return the titles of the variants by the geometric mean of their mean slowdowns over the rounds, the best first.
+    def ranking(self) -> dict[str, Estimate]:
+        """Return by title the geometric mean of each variant's mean slowdowns over the rounds, the best first.
 
-        Variants that lack a round, because it failed or no flow finished, come last: their means are over other rounds.
+        Variants that lack runs, because they failed or no flow finished, come last: their means are over other flows.
         """
         rounds = self.rounds().values()
-        names = dict.fromkeys(name for results in rounds for name in results)
-
-        def key(name: str) -> tuple[int, float]:
-            found = [[run.summary["slowdown"]["mean"] for run in results.get(name, ())] for results in rounds]
-            means = [statistics.fmean(known) for each in found if (known := [mean for mean in each if mean is not None])]
-            return len(rounds) - len(means), statistics.geometric_mean(means) if means else math.inf
-
-        return sorted(names, key=key)
+        titles = dict.fromkeys(title for results in rounds for title in results)
+        means = {title: _over_rounds([results.get(title, ()) for results in rounds]) for title in titles}
+        return dict(sorted(means.items(), key=lambda each: each[1].rank))
 
     def beside_files(self, files: Mapping[str, str | os.PathLike[str]]) -> Comparison:
         """Return the comparison with more flows or points of other tools beside it: by label, a file; see `compare`.
@@ -264,8 +259,9 @@ def _axis(over: Mapping[str, Sequence[Any]] | None, variants: Sequence[Variant])
         return None
     if len(over) > 1:
         raise ScenarioError(f"over: found {len(over)} keys; give one, and vary the others in a sweep")
-    ((key, values),) = over.items()
+    over = dotted(over)
     check_grid(over, 1)
+    ((key, values),) = over.items()
     axis = Axis.of(key, values)
     for variant in variants:
         for other in variant.changes:
@@ -273,6 +269,20 @@ def _axis(over: Mapping[str, Sequence[Any]] | None, variants: Sequence[Variant])
                 what = f'variant "{variant.label}" sets {other}' if not variant.plain else "the transports set it"
                 raise ScenarioError(f"over {shown(key)}: {what}; vary another key, or leave it out of the variants")
     return axis
+
+
+def _over_rounds(rounds: Sequence[Sequence[Results]]) -> Estimate:
+    """Return the geometric mean of mean slowdowns over the rounds, given the runs of each; `n` counts runs with a slowdown.
+
+    If not all rounds have it of the same seeds, there is no interval.
+    """
+    found = [{run.summary["seed"]: run.summary["slowdown"]["mean"] for run in runs} for runs in rounds]
+    known = [{seed: mean for seed, mean in means.items() if mean is not None} for means in found]
+    count = sum(map(len, known))
+    if all(means.keys() == known[0].keys() for means in known):
+        by_seed = zip(*(means.values() for means in known), strict=True)
+        return estimate([statistics.geometric_mean(means) for means in by_seed])._replace(n=count)
+    return Estimate(statistics.geometric_mean(statistics.fmean(means.values()) for means in known if means), None, count)
 
 
 def _place(point: dict[str, Any], variant: Variant) -> Place:

@@ -418,7 +418,7 @@ METRICS = {
     "pfc.victims": Metric(
         "Head-of-line victims",
         "Flows whose packets waited at a paused port, most of whose pauses came from congested ports that the flow does not "
-        "cross. None where packets of one flow take different paths.",
+        "cross. None where packets of one flow take different paths, or routes change during the run.",
         "d",
     ),
     "pfc.worst_victims": Metric("Worst victims", "The 20 victims with the most packets that waited."),

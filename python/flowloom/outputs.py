@@ -413,17 +413,18 @@ def _reach(target: Path) -> Path:
 
 
 def _make_and_lock(path: Path, wait: bool, stack: contextlib.ExitStack) -> None:
-    for _ in range(100):
-        missing = [place for place in (path, *path.parents) if not place.exists()]
-        if missing:
-            path.mkdir(parents=True, exist_ok=True)
-            # If nothing is written, the directories are removed again; a directory with files in it stays.
-            for place in reversed(missing):
+    for tries_left in reversed(range(100)):
+        # If nothing is written, the directories are removed again; a directory with files in it stays.
+        for place in (*reversed(path.parents), path):
+            if not place.exists():
                 stack.callback(_remove_empty, place)
-        with contextlib.suppress(FileNotFoundError):  # another process has just removed it
+        try:
+            path.mkdir(parents=True, exist_ok=True)
             stack.enter_context(locked(path / _LOCK, wait=wait))
             return
-    raise HeldError("other processes keep creating and removing it")
+        except FileNotFoundError:  # another process has just removed one of them
+            if not tries_left:
+                raise
 
 
 def _remove_empty(path: Path) -> None:

@@ -11,10 +11,12 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from flowloom import _native, storage, toml
 from flowloom.words import is_text, shown
+
+V = TypeVar("V")
 
 Progress: TypeAlias = Callable[[float, float, int], None]
 """`progress(done, sim_s, packet_hops)`: share done (0 to 1), simulated seconds, packet-hops. It may raise to stop the run."""
@@ -80,8 +82,8 @@ class Scenario:
         return Path(self.path).stem or "scenario"
 
     def set(self, changes: Mapping[str, Any]) -> Scenario:
-        """Add overrides. Keys are dotted (`workload.load`) or joined with `__`. A dict replaces a whole table."""
-        added = tuple(f"{key.replace('__', '.')}={_written(toml.value, value)}" for key, value in changes.items())
+        """Add overrides. Keys are as `dotted` takes them. A dict replaces a whole table."""
+        added = tuple(f"{key}={_written(toml.value, value)}" for key, value in dotted(changes).items())
         return dataclasses.replace(self, overrides=self.overrides + added)
 
     def resolve(self) -> str:
@@ -234,6 +236,21 @@ class Plan:
             ValueError: The plan was run before.
         """
         return self._made.run(progress, sink, threads)
+
+
+def dotted(changes: Mapping[str, V]) -> dict[str, V]:
+    """Return what is given for keys, by the keys as the simulator has them: dotted, where they may be joined with `__`.
+
+    Raises:
+        ScenarioError: A key is given twice.
+    """
+    found: dict[str, V] = {}
+    for written, value in changes.items():
+        key = written.strip().replace("__", ".")
+        if key in found:
+            raise _native.ScenarioError(f"{shown(key)} is given twice; give each key once")
+        found[key] = value
+    return found
 
 
 _OVERRIDE = re.compile(r"--set ([\w.-]+)=", re.ASCII)

@@ -87,7 +87,8 @@ def instants(time: NDArray[np.float64], span: NDArray[np.float64]) -> tuple[NDAr
 
     every, rows = np.unique(time, return_index=True)
     spans = span[rows]  # the rows of an instant have the same
-    period = spans.min()
+    # The last span may be shorter than a period, as a run may end between two samples.
+    period = spans[:-1].min() if len(spans) > 1 else spans[0]
     before, end = every[:-1], every[1:] - spans[1:]
     # Differences below half a period are rounding: both are the same instant.
     missing = end - before > period / 2

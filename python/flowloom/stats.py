@@ -14,6 +14,12 @@ class Estimate(NamedTuple):
     half_width: float | None
     """Half the width of Student's t interval; None with one seed, for which the spread is unknown."""
     n: int
+    """The number of values that it is the mean of."""
+
+    @property
+    def rank(self) -> tuple[int, float]:
+        """What means are sorted by, the least first. Those that lack runs are over other flows, and come after the others."""
+        return -self.n, self.mean
 
 
 def estimate(values: Sequence[float]) -> Estimate:
@@ -32,12 +38,15 @@ def estimate(values: Sequence[float]) -> Estimate:
 
 
 def averaged(counts: Collection[int]) -> str:
-    """Describe means over seeds, given how many seeds each is over; empty if each is over one.
+    """Describe means over seeds, given `Estimate.n` of each; empty if each is over one, or none has a value.
 
-    A run that failed, or that has no value, leaves its mean with fewer seeds.
+    A run that failed, or that has no value, leaves its mean with fewer seeds. A mean over none is not shown.
     """
-    count, fewer = seeds_of(counts)
-    return "" if max(counts) == 1 else f"Means of {count} seeds with 95 % confidence intervals (Student's t){fewer}"
+    shown = [count for count in counts if count]
+    if max(shown, default=1) == 1:
+        return ""
+    count, fewer = seeds_of(shown)
+    return f"Means of {count} seeds with 95 % confidence intervals (Student's t){fewer}"
 
 
 def seeds_of(counts: Collection[int]) -> tuple[str, str]:

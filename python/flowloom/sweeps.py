@@ -24,7 +24,7 @@ from flowloom.limits import SEED_MAX
 from flowloom.outputs import Output
 from flowloom.progress import Reporter, Silent
 from flowloom.results import Results, seed_of
-from flowloom.scenario import Scenario, Source, engine_id
+from flowloom.scenario import Scenario, Source, dotted, engine_id
 from flowloom.words import listed, shown
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def sweep(
 
     Args:
         scenario: A path, a dict, TOML text or a Scenario.
-        axes: Dotted scenario keys (`workload.load`), each with a list of values.
+        axes: Scenario keys (`workload.load`), each with a list of values.
         seeds: The number of runs at each point, with the seeds `run.seed`, `run.seed + 1`, and so on.
         executor: Any `concurrent.futures.Executor`, for example Dask's `client.get_executor()`; by default one process
             per core.
@@ -187,6 +187,7 @@ def sweep(
             finished, and `out` has their table, unless an earlier table has runs that it would lack.
     """
     base = Scenario.of(scenario)
+    axes = dotted(axes)
     seeds = check_grid(axes, seeds)
     places = [Place(point, point) for point in _grid(axes)]
     about = {"axes": {key: list(values) for key, values in axes.items()}}
@@ -476,13 +477,13 @@ def _twice(values: Sequence[Any]) -> str:
 
 
 def check_grid(axes: Mapping[str, Sequence[Any]], wanted: Any) -> int:
-    """Check the axes of a grid and the number of seeds. Return the latter as a Python integer.
+    """Check the axes of a grid, by dotted keys, and the number of seeds. Return the latter as a Python integer.
 
     Raises:
         ScenarioError: An axis has no key, no list of values, or a value twice, or there are too many runs.
     """
     for key, values in axes.items():
-        if not key.strip():
+        if not key:
             raise ScenarioError("the key of an axis is empty; give a key of the scenario, such as workload.load")
         if isinstance(values, str) or not len(values):
             found = f'the text "{shown(values)}"' if isinstance(values, str) else "no values"

@@ -101,9 +101,10 @@ def _counts(seeds: Seeds) -> tuple[int, int, int, int]:
     return done, begun + waiting, aborted, waiting
 
 
-def _averaged(rows: Iterable[Seeds]) -> str:
-    """Return the title of a table of means. Another tool's flows have no seeds."""
-    return averaged([len(seeds) for seeds in rows if "seed" in seeds[0].summary])
+def _averaged(wanted: Sequence[str], columns: Iterable[Seeds]) -> str:
+    """Return the title of a table with the means of some metrics. Another tool's flows have no seeds."""
+    ours = [seeds for seeds in columns if "seed" in seeds[0].summary]
+    return averaged([_estimate(metric, seeds).n for metric in wanted for seeds in ours])
 
 
 def of_run(results: Results) -> list[Table]:
@@ -200,7 +201,7 @@ def of_variants(compared: Comparison) -> list[Table]:
         [name, finished(seeds), *(_shown(metric, seeds) for metric in wanted), ", ".join(_flags(seeds))]
         for name, seeds in results.items()
     ]
-    return [Table(head, rows, range(1, len(head) - 1), _averaged(results.values())), *_of_sizes(results)]
+    return [Table(head, rows, range(1, len(head) - 1), _averaged(wanted, results.values())), *_of_sizes(results)]
 
 
 def side_by_side(results: Mapping[str, Seeds]) -> list[Table]:
@@ -212,7 +213,7 @@ def side_by_side(results: Mapping[str, Seeds]) -> list[Table]:
     # A flag in each row, since all of them in one cell would make the column wide.
     flags = itertools.zip_longest(*(_flags(seeds) for seeds in results.values()), fillvalue="")
     warned = [["" if number else "Warnings", *cells] for number, cells in enumerate(flags)]
-    first = Table(head, [done, *rows, *warned], range(1, len(head)), _averaged(results.values()))
+    first = Table(head, [done, *rows, *warned], range(1, len(head)), _averaged(wanted, results.values()))
     return [first, *_of_jobs(results), *_of_sizes(results)]
 
 
@@ -276,4 +277,4 @@ def of_sweep(sweep: Sweep) -> list[Table]:
         ]
         for point, seeds in points
     ]
-    return [Table(head, body, range(len(keys), len(head) - 1), _averaged([seeds for _, seeds in points]))]
+    return [Table(head, body, range(len(keys), len(head) - 1), _averaged(shown, [seeds for _, seeds in points]))]

@@ -8,7 +8,7 @@ from typing import Any
 
 from flowloom import transports
 from flowloom._native import ScenarioError
-from flowloom.scenario import overridden
+from flowloom.scenario import dotted, overridden
 from flowloom.words import shown
 
 LABEL_MAX = 60
@@ -53,16 +53,17 @@ def of(label: str, changes: Mapping[str, Any]) -> Variant:
     """Create a variant and check its label and the form of its keys; the simulator checks keys and values.
 
     Raises:
-        ScenarioError: The label is empty, too long or not printable, or there are no keys.
+        ScenarioError: The label is empty, too long or not printable, there are no keys, or one is given twice.
     """
     check_label(label)
-    keys = {key.strip().replace("__", "."): value for key, value in changes.items()}
+    try:
+        keys = dotted(changes)
+    except ScenarioError as error:
+        raise ScenarioError(f'variant "{label}": {error}') from None
     if not all(keys):
         raise ScenarioError(f'variant "{label}": a key is empty; give a key of the scenario, such as {_NAME}')
     if not keys:
         raise ScenarioError(f'variant "{label}": it sets no keys; give at least one, such as {_NAME}')
-    if len(keys) < len(changes):
-        raise ScenarioError(f'variant "{label}": it sets a key twice; give each key once')
     return Variant(label, keys)
 
 

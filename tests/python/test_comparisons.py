@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 import math
 import re
@@ -12,10 +13,14 @@ import pytest
 
 import flowloom
 from conftest import SMALL
-from flowloom import ScenarioError, overlays
+from flowloom import ScenarioError, overlays, tables
 from flowloom.axes import Axis
 from flowloom.cli.comparing import _variant
 from flowloom.progress import Silent
+from flowloom.reports import findings
+from flowloom.results import Results
+from flowloom.sweeps import COLUMN, Run, Sweep
+from flowloom.variants import Variant
 from test_cli import call, columns
 
 SHALLOW = {"transport.name": "dctcp", "transport.dctcp.port.mark_above": "15kB"}
@@ -202,12 +207,15 @@ def test_the_same_variants_are_refused_in_python():
         ([], {"": {"workload.load": 0.2}}, "give a text that is not empty"),
         ([], {" a": {"workload.load": 0.2}}, "leave the space out"),
         ([], {"a": {}}, "sets no keys"),
-        ([], {"a": {"workload.load": 0.2, "workload__load": 0.3}}, "sets a key twice"),
+        ([], {"a": {"workload.load": 0.2, "workload__load": 0.3}}, 'variant "a": workload.load is given twice'),
     ):
         with pytest.raises(ScenarioError, match=complaint):
             flowloom.compare(SMALL, transports, variants=variants)
     with pytest.raises(ScenarioError, match="give one"):
         flowloom.compare(SMALL, ["phost"], over={"workload.load": [0.2], "fabric.buffer": ["1kB"]})
+    for key in ("transport__name", "transport.name "):
+        with pytest.raises(ScenarioError, match=r"over transport\.name: the transports set it"):
+            flowloom.compare(SMALL, ["phost"], over={key: ["dctcp"]})
 
 
 def test_failed_runs_leave_the_others(fake):
@@ -231,6 +239,63 @@ class Inline:
         except Exception as error:
             future.set_exception(error)
         return future
+
+
+# The order of what is compared.
+
+
+def tournament(**slowdowns):
+    """Return a comparison at two loads of transports with the given mean slowdown of each seed, which is the same at both."""
+    summaries = {
+        name: [{"transport": name, "seed": seed, "slowdown": {"mean": mean, "p99": mean}} for seed, mean in enumerate(means, 1)]
+        for name, means in slowdowns.items()
+    }
+    runs = [
+        Run({"workload.load": load, COLUMN: name}, summary["seed"], Results(summary, "", {}), f"{name}{load}", name)
+        for load in (0.3, 0.5)
+        for name, found in summaries.items()
+        for summary in found
+    ]
+    return flowloom.Comparison(Sweep(runs), tuple(map(Variant.of_transport, slowdowns)), LOADS)
+
+
+def test_a_mean_over_fewer_seeds_wins_nothing():
+    """Of two of TCP's seeds, no flow finished, and the third is no measure for the others."""
+    compared = tournament(tcp=[2.0, None, None], phost=[3.0, 3.0, 3.0])
+    assert list(compared.ranking()) == ["pHost", "TCP"]
+    assert findings.of_comparison(compared) == [
+        "pHost has the lowest mean slowdown over the 2 values of workload.load (geometric mean), 3.00 ± 0.00.",
+        "TCP comes next with 2.00 over fewer runs, since no flow finished in some runs or these failed.",
+        "pHost is the lowest at every value.",
+    ]
+    at_one = dataclasses.replace(compared, sweep=Sweep(compared.sweep.runs[:6]), over=None)
+    assert findings.of_comparison(at_one)[1:] == [
+        "TCP comes next with 2.00 over fewer runs, since no flow finished in some runs or these failed.",
+    ]
+    # The means of both are over the same runs. In the others, no flow finished under either.
+    found = findings.of_comparison(tournament(tcp=[4.0, None], phost=[3.0, None]))
+    assert found[1].startswith("TCP comes next with 4.00, which is 33 % more; there are no confidence intervals, so chance")
+    assert found[::2] == [
+        "pHost has the lowest mean slowdown over the 2 values of workload.load (geometric mean), 3.00.",
+        "Even pHost has no value in 2 of 4 runs, which do not count.",
+    ]
+    assert findings.of_sweep(compared.sweep)[:2] == [
+        "The mean slowdown is lowest, 3.00 ± 0.00, at workload.load = 0.3, variant = phost, "
+        "and highest, 3.00 ± 0.00, at workload.load = 0.5, variant = phost.",
+        "Points where fewer runs have one are left out (2 of 4).",
+    ]
+
+
+def test_tables_say_how_many_seeds_their_means_are_over(fake):
+    compared = flowloom.compare('[workload]\nkind = "poisson"\n', ["phost", "ideal"], seeds=3, executor=Inline())
+
+    def titles():
+        found = [tables.of_comparison(compared), tables.of_variants(compared), tables.of_sweep(compared.sweep)]
+        return {first.title for first, *_ in found}
+
+    assert titles() == {"Means of 3 seeds with 95 % confidence intervals (Student's t)"}
+    compared.rounds()[""]["pHost"][1].summary["slowdown"].update(dict.fromkeys(("mean", "p50", "p95", "p99")))
+    assert [title.partition(" with")[0] for title in titles()] == ["Means of 2 to 3 seeds"]
 
 
 # Other tools' flows and points.

@@ -177,6 +177,7 @@ def figure_with(papers: Path, old: str, new: str) -> schema.Figure:
             r'course: a run records no series "pendin": did you mean "pending"',
         ),
         ('key = "workload.load"', 'key = ""', r'fig1\.toml:5: key: "" is not the key of a scenario'),
+        ('key = "workload.load"', 'key = "run__seed"', r'fig1\.toml:5: key: "run__seed" is not the key of a scenario'),
         ('key = "workload.load"', 'key = "transport.name"', r"axis: has the key \"transport.name\" twice"),
         ('name = "load"', 'name = "seed"', r"fig1\.toml:4: name: no axis can be called seed"),
         ('id = "tiny/2"', 'id = "tiny/1"', r'claim: has the id "tiny/1" twice'),
@@ -550,8 +551,11 @@ def test_no_option_overrides_an_axis_nor_the_table_that_it_is_in(papers):
     figure = reader.read(papers / "fig1.toml")
     refused = {"workload.load": "sets this key", "workload": "sets workload.load", "run.seed": "have the seeds"}
     for key, owner in refused.items():
-        with pytest.raises(ScenarioError, match=rf"{key} cannot be set for tiny/fig1: its .*{owner}"):
-            plan(figure, "quick", changes={key: {"kind": "poisson"}})
+        for written in (key, f"{key} ", key.replace(".", "__")):
+            with pytest.raises(ScenarioError, match=rf"{key} cannot be set for tiny/fig1: its .*{owner}"):
+                plan(figure, "quick", changes={written: {"kind": "poisson"}})
+    said = call("paper", "run", "tiny/fig1", "--set", "workload.load = 0.5", code=2).stderr
+    assert "workload.load cannot be set for tiny/fig1" in said
     assert plan(figure, "quick", changes={"workload.flows": 9})
 
 
@@ -565,6 +569,9 @@ def test_no_option_overrides_an_axis_nor_the_table_that_it_is_in(papers):
         ("pase/scale", "topology", "its axis hosts sets topology.racks with rules"),
         ("pias/fig11", "transport.pias.thresholds.1", "its axis queues sets transport.pias.thresholds with rules"),
         ("tournament/grounds", "fabric.buffer", "its axis ground sets this key with rules"),
+        # Parts of tables that rules set, if they are not the same for each value of an axis.
+        ("top/fig12", "workload.senders", "its axis senders sets this key with rules"),
+        ("top/fig12", "topology.hosts", "its axis senders sets this key with rules"),
         ("phost/fig10", "transport.pfabric.rto", "its tuning tries values of this key"),
         ("phost/fig10", "transport.pfabric", "its tuning tries values of transport.pfabric.initial_window"),
     ],
@@ -583,7 +590,7 @@ def test_no_option_overrides_what_the_values_of_an_axis_or_a_tuning_mean(name, k
         # Rules set these for values of an axis that sets a key of its own.
         ("pase/fig10a", "fabric.buffer"),
         ("pias/fig14", "transport.pias.thresholds"),
-        # Rules of scales set the size of runs, and rules that set whole tables leave their parts free.
+        # Rules of scales set the size of runs, and so does the length of a workload. Of other parts, rules say nothing.
         ("pase/scale", "workload.flows"),
         ("pase/choices", "workload.flows"),
         ("tournament/grounds", "transport.phost.slot_with_token"),

@@ -635,24 +635,49 @@ def test_a_tab_at_the_end_of_a_row_between_blanks_is_no_cell(tmp_path, stray):
     assert made.links() == Imported(folder, m_txt=ADJACENCY).links()
 
 
-def sparse(nodes, joined, end):
+def sparse(nodes, joined, end, between=","):
     """Return a matrix in which only some nodes are joined and all other cells are empty."""
     rows = [[""] * nodes for _ in range(nodes)]
     for a, b in joined:
         rows[a][b] = "1"
-    return "".join(",".join(row) + end + "\n" for row in rows)
+    return "".join(between.join(row) + end + "\n" for row in rows)
 
 
-@pytest.mark.parametrize("end", ["", ","])
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("closed", [False, True])
 @pytest.mark.parametrize("nodes", [3, 4, 600])
-def test_whether_a_separator_ends_rows_is_seen_at_the_end_of_a_matrix(tmp_path, nodes, end):
+def test_whether_a_separator_ends_rows_is_seen_at_the_end_of_a_matrix(tmp_path, nodes, closed, separator):
     # No link leads to the last node, so all rows end with an empty cell.
     joined = [(0, 1), *((a, 0) for a in range(1, nodes))]
-    text = sparse(nodes, joined, end)
+    text = sparse(nodes, joined, separator * closed, separator)
     assert (len(text) > 262_144) == (nodes == 600)
-    made = Imported(tmp_path, {"m_csv": "adjacency"}, m_csv=text)
-    between = {tuple(end.removesuffix(" switch") for end in link[:2]) for link in made.links() if link[0].endswith("switch")}
-    assert between == {("n0", f"n{at}") for at in range(1, nodes)}
+    assert switch_links(tmp_path, text) == {("n0", f"n{at}") for at in range(1, nodes)}
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("closed", [False, True])
+@pytest.mark.parametrize("comment", ["", "# who is joined\n\n  \n"])
+def test_a_row_of_a_matrix_may_be_empty(tmp_path, closed, separator, comment):
+    # The cells below the diagonal have the links of a ring, and so have those above it.
+    ring = [(a + 1, a) for a in range(5)] + [(5, 0)]
+    expected = {(f"n{b}", f"n{a}") for a, b in ring}
+    for joined in (ring, [(b, a) for a, b in ring]):
+        (folder := tmp_path / str(joined[0][0])).mkdir()
+        assert switch_links(folder, comment + sparse(6, joined, separator * closed, separator)) == expected
+
+
+def test_lines_of_tabs_are_empty_where_no_row_has_as_many(tmp_path):
+    row, names = "0\t1\t1\n1\t0\t0\n1\t0\t0\n", "\ta\tb\tc\na\t0\t1\t1\nb\t1\t0\t0\nc\t1\t0\t0\n"
+    for number, text in enumerate((row.replace("\t", ",") + "\t\t\n\f\n", "\t\n" + row, "\t\t\t\n" + names + "\t\t\t\n")):
+        (folder := tmp_path / str(number)).mkdir()
+        one, two, three = "abc" if text.endswith("\t\t\t\n") else ("n0", "n1", "n2")
+        assert switch_links(folder, text) == {(one, two), (one, three)}
+
+
+def switch_links(folder, text):
+    """Return the ends of the links between switches of an adjacency matrix."""
+    made = Imported(folder, {"m_csv": "adjacency"}, m_csv=text)
+    return {tuple(end.removesuffix(" switch") for end in link[:2]) for link in made.links() if link[0].endswith("switch")}
 
 
 def test_a_large_matrix_may_have_its_only_cell_of_the_last_column_below_its_head(tmp_path):

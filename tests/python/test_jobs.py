@@ -114,6 +114,17 @@ def test_a_value_given_twice_is_not_another_seed(scenario, values):
     assert executor.submitted == 0
 
 
+def test_a_key_is_the_same_however_it_is_written(scenario):
+    executor = Counting()
+    with pytest.raises(ScenarioError, match=r"^workload\.load is given twice; give each key once$"):
+        flowloom.sweep(scenario, {"workload.load": [0.2], "workload__load": [0.3]}, executor=executor)
+    for seed in ("run.seed", "run__seed", " run.seed"):
+        with pytest.raises(ScenarioError, match=r"^the axis run\.seed gives the seeds already"):
+            flowloom.sweep(scenario, {seed: [1, 2]}, seeds=2, executor=executor)
+    assert executor.submitted == 0
+    assert flowloom.sweep(scenario, {"workload__load ": [0.2]}, executor=executor).runs[0].point == {"workload.load": 0.2}
+
+
 def test_nothing_runs_if_one_point_is_invalid(scenario, tmp_path):
     executor = Counting()
     with pytest.raises(ScenarioError, match=r"workload\.load"):

@@ -313,6 +313,22 @@ def test_a_refused_or_failed_run_leaves_no_trace(fake, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["s.toml"]
 
 
+def test_another_command_may_remove_the_empty_folder_above_a_new_one(fake, tmp_path, monkeypatch):
+    """Two commands in a fresh `results`: the one that ends without a file removes what the other has begun to make."""
+    make, made = Path.mkdir, []
+
+    def made_and_removed(path, *arguments, **options):
+        make(path, *arguments, **options)
+        if path.name == "results" and not made:
+            made.append(path)
+            path.rmdir()
+
+    monkeypatch.setattr(Path, "mkdir", made_and_removed)
+    (tmp_path / "s.toml").write_text('[workload]\nkind = "poisson"\n')
+    flowloom.run(tmp_path / "s.toml", out=tmp_path / "results" / "r")
+    assert made and (tmp_path / "results" / "r" / MARKER).exists()
+
+
 # Sweeps, comparisons, figures, thresholds, imported tables
 
 

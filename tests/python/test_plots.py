@@ -26,6 +26,8 @@ from flowloom.figures import reader
 from flowloom.figures.grid import Grid
 from flowloom.overlays import Points
 from flowloom.plots import bars, comparison, figure, flows, over, pictures, series, sizes, style, tables, thresholds, variants
+from flowloom.plots.subjects import Each, Over
+from flowloom.reports import charts
 from flowloom.results import Results
 from flowloom.sweeps import Run, Sweep
 from flowloom.transports import Family, transports
@@ -422,6 +424,39 @@ def test_few_flows_are_compared_one_by_one():
     assert [bar.get_width() for bar in times.patches] == pytest.approx([1100, 2200, 1500, 3000])
     assert [bar.get_x() + bar.get_width() for bar in slowdowns.patches] == pytest.approx([1.1, 2.2, 1.5, 3.0])
     assert "2 seeds" in drawing.legends[0].get_title().get_text()
+
+
+@pytest.mark.parametrize(
+    ("means", "note"),
+    [
+        ((1.5, 1.7, None), "Means of 2 to 3 seeds with"),
+        ((1.5, None, None), "Means of 1 to 3 seeds with"),
+        ((None, None, None), "Means of 3 seeds with"),
+    ],
+)
+def test_notes_say_how_many_seeds_means_are_over(means, note):
+    """A seed of which no flow has finished is in no mean, and a mean over no seed is not drawn."""
+    import pyarrow as pa
+
+    def run(slowdown):
+        flows = pa.table({"bytes": [25_000], "slowdown": pa.array([slowdown], "float64")})
+        return Results({"slowdown": {"mean": slowdown, "p99": slowdown}}, "", {}, _flows=flows)
+
+    schemes = [
+        comparison.Scheme(style.transport(name), [run(each) for each in of])
+        for name, of in (("phost", means), ("dctcp", (2.0, 2.5, 3.0)))
+    ]
+    named = ("slowdown.mean", "slowdown.p99")
+    lines, groups = [over.Series(look, [of]) for look, of in schemes], flows.groups(schemes)
+    drawings = [
+        over.draw(Axis.none(), lines, named, "x"),
+        comparison.draw(schemes, "x"),
+        flows.draw(schemes, groups, "x"),
+    ]
+    subjects = [Over(Axis.none(), lines, named, "x"), Each(schemes, groups, "x")]
+    notes = [drawing.legends[0].get_title().get_text() for drawing in drawings]
+    notes += [plots.note for subject in subjects for plots in charts.of(subject)]
+    assert [text.replace("\n", " ").startswith(note) for text in notes] == [True] * 5, notes
 
 
 def test_flows_that_differ_or_are_many_are_not_compared_one_by_one():
@@ -864,6 +899,9 @@ def test_only_the_catalogue_knows_transports_by_name():
 def test_a_table_has_the_best_row_on_top_and_the_best_of_each_column_in_bold():
     rows = [tables.Row("slow", [8.0, 2.0]), tables.Row("none", [1.0, math.nan]), tables.Row("fast", [2.0, 3.0])]
     assert [row.label for row in tables.ranked(rows)] == ["fast", "slow", "none"]
+    # A mean over fewer seeds is over other flows.
+    seeds = [tables.Row("lucky", [1.0, 1.0], counts=[3, 1]), tables.Row("whole", [2.0, 2.0], counts=[3, 3])]
+    assert [row.label for row in tables.ranked(seeds)] == ["whole", "lucky"]
     spot = style.canvas(6, 3).subplots()
     tables.draw(spot, rows, ["a", "b"])
     cells = {text.get_text(): text.get_fontweight() for text in spot.texts}

@@ -395,7 +395,7 @@ def test_the_finding_names_the_best_and_by_how_much():
         "A has the lowest mean, 2. B comes next with 2.5, which is 25 % more; their 95 % confidence intervals do not overlap."
     )
     assert "intervals overlap, so more seeds may change the order" in said(rated("A", 2.0, 0.3), rated("B", 2.5, 0.3))
-    assert "with one seed there are no confidence intervals" in said(rated("A", 2.0), rated("B", 2.5))
+    assert "there are no confidence intervals, so chance may decide" in said(rated("A", 2.0), rated("B", 2.5))
     assert "which is 3.0 times as much" in said(rated("A", 2.0), rated("B", 6.0))
     assert said(rated("A", 2.0), rated("B", 2.0)) == "A and B have the lowest mean, 2."
     assert said(rated("A", 2.0)) == "A has a mean of 2."
@@ -419,6 +419,9 @@ def test_the_best_row_of_a_table_of_a_figure():
     rows = [Row("A", [1.0, 4.0]), Row("B", [2.0, 1.0]), Row("C", [3.0, 3.0])]
     assert findings.of_table(rows, "mean")[0].startswith("B has the lowest mean over the columns (mean), ahead of A; ")
     assert "in 1 of 2 columns" in findings.of_table(rows, "mean")[0]
+    seeds = [Row("A", [1.0], counts=[1]), Row("B", [2.0], counts=[3])]
+    assert "B has the lowest mean" in (said := findings.of_table(seeds, "mean")[0])
+    assert "ahead of A, which has values of fewer seeds" in said
     gains = [Row("A", [10.0, -20.0], whole=100.0), Row("B", [30.0, 40.0], whole=100.0)]
     assert findings.of_table(gains, "gain") == [
         "B has the largest mean over the columns (gain), ahead of A; it is the largest in every column."

@@ -282,6 +282,11 @@ def test_a_queue_without_rows_was_empty_all_the_while():
     line = shown_of("queues", table, "bytes")["a"]
     assert line.at.tolist() == pytest.approx([1, 2, 3, 8, 9])
     assert line.values.tolist() == [1, 2, 0, 0, 3]
+    # A run ends between two samples.
+    last = pa.table({"time": [9.25e-6], "span": [0.25e-6], "link": ["a"], "bytes": [500], "mean_bytes": [1.0]})
+    line = shown_of("queues", pa.concat_tables([table, last]), "bytes")["a"]
+    assert line.at.tolist() == pytest.approx([1, 2, 3, 8, 9, 9.25])
+    assert line.values.tolist() == [1, 2, 0, 0, 3, 0.5]
     # Instants at which nothing happens anywhere are not sampled: the span of the next sample is longer, and nothing is missing.
     longer = table.set_column(1, "span", pa.array([1e-6, 1e-6, 7e-6]))
     assert shown_of("queues", longer, "bytes")["a"].values.tolist() == [1, 2, 3]

@@ -26,14 +26,14 @@ import numpy as np
 from flowloom import metrics, storage, toml
 from flowloom._native import RunError, ScenarioError
 from flowloom.engine import cores
-from flowloom.figures.grid import Setting, expressions, question, settings
+from flowloom.figures.grid import AMOUNTS, Setting, expressions, question, settings
 from flowloom.figures.schema import Figure
 from flowloom.results import MACHINE_KEYS
 from flowloom.scenario import Scenario, engine_id, named_files
 
 _VERSION = 1
 """The version of the digests' definition. A higher number makes every entry of the ledger stale."""
-_AMOUNTS = {"flows": 1000, "requests": 50, "coflows": 20}
+_AMOUNTS = dict(zip(AMOUNTS, (1000, 50, 20), strict=True))
 """Keys of a workload that set its length, with their maximum in a probe."""
 _SMALL = {"racks": 2, "hosts_per_rack": 6}
 """The maximum size of a probe's fabric. With fewer hosts, the same number of packets covers more of each flow."""

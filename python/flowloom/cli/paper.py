@@ -167,7 +167,8 @@ def run(
     from flowloom.engine import cores
     from flowloom.figures import catalogue, reader
 
-    changes = {key: common.parse_value(value) for key, _, value in (p.partition("=") for p in common.overrides(sets, None))}
+    given = (pair.partition("=") for pair in common.overrides(sets, None))
+    changes = {key.strip(): common.parse_value(value) for key, _, value in given}
     if changes and ledger:
         raise ScenarioError("--ledger and --set: verdicts on changed scenarios cannot go to the ledger; leave out one of them")
     known = catalogue.papers()

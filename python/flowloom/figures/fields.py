@@ -17,7 +17,7 @@ from flowloom.figures.tools import TOOLS
 from flowloom.models import FieldError, Number
 from flowloom.words import shown, suggestion
 
-_KEY = re.compile(r"[\w-]+(\.[\w-]+)*")
+_KEY = re.compile(r"(?!.*__)[\w-]+(\.[\w-]+)*")
 
 
 @dataclasses.dataclass

@@ -19,7 +19,7 @@ from flowloom.figures.schema import SEEDS_MAX, Axis, Figure, Panel, Tune
 from flowloom.figures.tools import TOOLS
 from flowloom.jobs import Blame, Job
 from flowloom.results import Results
-from flowloom.scenario import Scenario
+from flowloom.scenario import Scenario, dotted
 from flowloom.series import instants
 from flowloom.stats import Estimate, estimate, paired_ratios
 from flowloom.summary import MEMBERS
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+AMOUNTS = ("flows", "requests", "coflows")
+"""Keys of a workload that set its length."""
 TRIAL_SEED = SEEDS_MAX + 1
 """The seed of the runs that select parameters for a whole figure. No point of a figure has it."""
 
@@ -82,7 +84,8 @@ def settings(
     """
     if scale not in figure.scales:
         raise ScenarioError(f'{figure.name} has no scale "{scale}": {suggestion(scale, figure.scales)}')
-    for key in changes or {}:
+    changes = dotted(changes or {})
+    for key in changes:
         if owner := _owner(figure, key):
             raise ScenarioError(f"{key} cannot be set for {figure.name}: its {owner}")
     base, _ = question(figure)
@@ -92,36 +95,58 @@ def settings(
         for tuning, minimise, trial in _tunings(figure, point, chosen):
             apart = figure.scales[scale].trials if trial else {}
             try:
-                asked = base.set(_layered(keys, apart, tuning, changes or {}))
+                asked = base.set(_layered(keys, apart, tuning, changes))
             except ScenarioError as error:
-                raise blamed(error, figure, scale, name(figure.axes, point), changes or {}) from None
+                raise blamed(error, figure, scale, name(figure.axes, point), changes) from None
             yield Setting(point, tuning, minimise, asked, trial)
 
 
 def _owner(figure: Figure, key: str) -> str:
     """Return the part of a figure whose meaning a key is, with what may be done instead; empty if a user may set the key.
 
-    Labels would be wrong if users could override the key of an axis, a key that rules set for some values of an axis without
-    a key, or one that a tuning tries. Rules of scales only say how large runs are.
+    Labels would be wrong if users could override the key of an axis, a key that rules do not give the same value along an axis
+    without a key, or one that a tuning tries. Rules of scales only say how large runs are.
     """
     if key == "run.seed":
         return "runs have the seeds 1, 2, and so on"
     keyed = [(f"axis {axis.name} sets {{}}", axis.key, "[[axis]]") for axis in figure.axes if axis.key]
     tuned = [("tuning tries values of {}", tuned, "[[tune]]") for tune in figure.tunes for tuned in tune.keys]
     ruled = [
-        (f"axis {axis.name} sets {{}} with rules", ruled, "[[add]]")
-        for rule in figure.rules
-        for axis in map(figure.axis, rule.when)
-        if axis.key is None and any(value not in rule.when[axis.name] for value in axis.values)
-        for ruled, value in rule.keys.items()
-        # A rule with a table, such as that of a workload, does not mean each of its keys.
-        if not isinstance(value, Mapping) or _within(ruled, key)
+        (f"axis {axis.name} sets {{}} with rules", found, "[[add]]")
+        for axis in figure.axes
+        if axis.key is None and (found := _ruled(figure, axis, key))
     ]
     for what, owned, table in [*keyed, *tuned, *ruled]:
         if _within(owned, key) or _within(key, owned):
             name = "this key" if owned == key else owned
             return f"{what.format(name)}; a figure that extends it can have its own {table}"
     return ""
+
+
+def _ruled(figure: Figure, axis: Axis, key: str) -> str:
+    """Return the key of which rules say different things along an axis, if it concerns a key; empty if there is none."""
+    along: dict[str, list[dict[str, Any]]] = {}
+    for point in points(figure.axes):
+        keys = _layered(*(rule.keys for rule in figure.rules if matches(point, rule.when)))
+        along.setdefault(toml.value(point[axis.name]), []).append(_said(keys, key))
+    first, *others = along.values()
+    pairs = (pair for other in others for pair in zip(first, other, strict=True))
+    return next((owned for one, two in pairs for owned in one | two if one.get(owned) != two.get(owned)), "")
+
+
+def _said(keys: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """Return by key what some keys say of one: of it, its parts, or what it is a part of."""
+    found = {}
+    for own, value in keys.items():
+        if _within(own, key):
+            found[own] = value
+        elif _within(key, own):
+            for name in key.removeprefix(f"{own}.").split("."):
+                if not isinstance(value, Mapping):
+                    break  # a list or a text, of which the key is a part
+                own, value = f"{own}.{name}", None if name in AMOUNTS else value.get(name)
+            found[own] = value
+    return found
 
 
 def _within(key: str, table: str) -> bool:
@@ -158,8 +183,9 @@ def plan(
     Raises:
         ScenarioError: A scenario is not valid, or the figure has no such scale.
     """
+    changes = dotted(changes or {})
     found = [setting for setting in settings(figure, scale, changes, chosen) if not setting.trial]
-    return _planned(figure, scale, found, range(1, (seeds or figure.scales[scale].seeds) + 1), changes or {})
+    return _planned(figure, scale, found, range(1, (seeds or figure.scales[scale].seeds) + 1), changes)
 
 
 def trials(figure: Figure, scale: str, changes: Mapping[str, Any] | None = None) -> list[PlannedRun]:
@@ -168,8 +194,9 @@ def trials(figure: Figure, scale: str, changes: Mapping[str, Any] | None = None)
     Raises:
         ScenarioError: A scenario is not valid, or the figure has no such scale.
     """
+    changes = dotted(changes or {})
     found = [setting for setting in settings(figure, scale, changes) if setting.trial]
-    return _planned(figure, scale, found, [TRIAL_SEED], changes or {})
+    return _planned(figure, scale, found, [TRIAL_SEED], changes)
 
 
 def choose(figure: Figure, runs: Sequence[PlannedRun], made: Mapping[str, Results]) -> Chosen:

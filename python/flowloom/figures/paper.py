@@ -19,6 +19,7 @@ from flowloom.jobs import Store, run_jobs
 from flowloom.outputs import Output
 from flowloom.progress import Reporter
 from flowloom.results import Results
+from flowloom.scenario import dotted
 from flowloom.stats import seeds_of
 
 
@@ -77,13 +78,14 @@ def run_figure(
             Nothing was run.
         RunError: Some runs failed; all others finished and were saved.
     """
+    changes = dotted(changes or {})
     into_ledger = into_ledger and not changes
     if into_ledger:
         ledger.read(ledger.path_of(figure))  # a damaged one is reported now, and not after hours of simulation
-    said = sorted(f"{key}={toml.value(value)}" for key, value in (changes or {}).items())
+    said = sorted(f"{key}={toml.value(value)}" for key, value in changes.items())
     # The key has no build, so that a newer build can replace the figure. claims.json has the commit.
     with outputs.claim(out, outputs.FIGURE, " ".join([figure.name, scale, *said]), force=force) as output:
-        return _run(figure, scale, output, runs, changes or {}, executor, workers, into_ledger, reporter)
+        return _run(figure, scale, output, runs, changes, executor, workers, into_ledger, reporter)
 
 
 def _run(

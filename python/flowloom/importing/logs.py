@@ -44,7 +44,7 @@ def reason(source: Source) -> str | None:
     """Say why a file is a log; None if it is none."""
     if _is_parquet(source):
         return "it is a Parquet file"
-    lines = [line for line in source.head_rows if not _is_comment(line)]
+    lines = [line for line in source.head_rows if _is_row(line)]
     names = _cells(lines[0]) if lines else []
     if (place := _place(names, _BYTES)) is not None:
         return f'its first line names the column "{shown(names[place])}"'
@@ -183,7 +183,7 @@ def _table(source: Source) -> tuple[list[str], _Rows]:
     """Return the names of the columns, and the number of each row with its cells."""
     if _is_parquet(source):
         return _parquet(source)
-    lines = ((number, line) for number, line in source.rows() if not _is_comment(line))
+    lines = ((number, line) for number, line in source.rows() if _is_row(line))
     number, first = next(lines, (0, ""))
     if not number:
         raise source.wrong(None, "the log has no rows")
@@ -215,8 +215,8 @@ def _unlike(source: Source, number: int, cells: int, columns: int) -> ScenarioEr
     return source.wrong(number, f"the row has {cells} cells, and the first line names {columns} columns")
 
 
-def _is_comment(line: str) -> bool:
-    return line.lstrip().startswith("#")
+def _is_row(line: str) -> bool:
+    return not line.isspace() and not line.lstrip().startswith("#")
 
 
 def _cells(line: str) -> list[str]:

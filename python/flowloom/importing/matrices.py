@@ -130,7 +130,8 @@ def _readings(cells: dict[tuple[int, int], float]) -> str:
 def _matrix(source: Source) -> tuple[list[str], dict[tuple[int, int], float]]:
     """Return the names of nodes, and by row and column the cells that are not 0."""
     labels = _labels(_first(source))
-    lines = ((number, _cells(line)) for number, line in source.rows() if not _is_comment(line))
+    tabs = _tabs(source) if labels is None else 0  # a row with a name is not empty
+    lines = ((number, _cells(line)) for number, line in source.rows() if _is_row(line, tabs))
     if labels is not None:
         next(lines)
     width, count = len(labels) if labels is not None else 0, 0
@@ -185,14 +186,22 @@ def _pairs(cells: dict[tuple[int, int], float]) -> tuple[dict[tuple[int, int], f
 
 def _first(source: Source) -> list[list[str]]:
     """Return the first rows, without the separators that end them if these are all rows of the matrix."""
-    rows = [_cells(line) for line in source.head_rows if not _is_comment(line)]
+    tabs = _tabs(source)
+    rows = [_cells(line) for line in source.head_rows if _is_row(line, tabs)]
     # An empty last column of a square matrix is a node to which no link leads.
     closed = all(not row[-1] for row in rows) and bool(rows) and len(rows) == len(rows[-1]) - 1
     return [row[:-1] if closed else row for row in rows]
 
 
-def _is_comment(line: str) -> bool:
-    return line.lstrip().startswith("#")
+def _tabs(source: Source) -> int:
+    """Return how many tabs are in the first row that does not consist of them; 0 if they do not separate its cells."""
+    first = next((line for line in source.head_rows if _is_row(line, 0)), "")
+    return first.count("\t") if separator(first) == "\t" else 0
+
+
+def _is_row(line: str, tabs: int) -> bool:
+    """Return whether a line is a row. One that consists of tabs has empty cells, if it has as many tabs as other rows."""
+    return 0 < tabs == line.count("\t") if line.isspace() else not line.lstrip().startswith("#")
 
 
 def _cells(line: str) -> list[str]:
@@ -202,6 +211,7 @@ def _cells(line: str) -> list[str]:
 
 def _labels(rows: list[list[str]]) -> list[str] | None:
     """Return the names in the first line if the first column has the same names."""
+    rows = [row for row in rows if any(row)]
     header = rows[0][: None if rows[0][-1] else -1] if len(rows) > 1 else []
     if not header or _is_cell(header[-1]):
         return None

@@ -51,7 +51,7 @@ class Source:
     @property
     def head(self) -> list[str]:
         """Its first lines as `lines` yields them, as far as they are text."""
-        return [row.strip() for row in self.head_rows]
+        return [line for row in self.head_rows if (line := row.strip())]
 
     def lines(self) -> Iterator[tuple[int, str]]:
         """Yield the number of each line that is not empty, from 1, and the line without blanks at its ends.
@@ -60,10 +60,12 @@ class Source:
             ScenarioError: The file is not UTF-8 text, or a line is too long.
             OSError: The file cannot be read.
         """
-        return ((number, row.strip()) for number, row in self.rows())
+        return ((number, line) for number, row in self.rows() if (line := row.strip()))
 
     def rows(self) -> Iterator[tuple[int, str]]:
-        """Yield what `lines` does, but with the tabs at the ends of lines: the cells outside of them are empty.
+        """Yield what `lines` does, but with the tabs at the ends of lines, as the cells outside of them are empty.
+
+        A line may consist of tabs. It is for the format to say whether it is a row of empty cells.
 
         Raises:
             ScenarioError: The file is not UTF-8 text, or a line is too long.
@@ -77,8 +79,8 @@ class Source:
                 text = line.decode().removeprefix(_BOM)
             except UnicodeDecodeError:
                 raise self.wrong(number, "this is not UTF-8 text") from None
-            if text.strip():
-                yield number, text.strip(_BLANKS)
+            if row := text.strip(_BLANKS):
+                yield number, row
 
     def text(self) -> str:
         """Return the whole file.
@@ -158,7 +160,7 @@ def _head(start: bytes) -> tuple[list[str], bool]:
         text = start.decode("utf-8-sig")
     except UnicodeDecodeError:
         return [], True
-    return [line.strip(_BLANKS) for line in text.splitlines() if line.strip()], False
+    return [row for line in text.splitlines() if (row := line.strip(_BLANKS))], False
 
 
 def separator(line: str) -> str | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flowloom.metrics import significant
 from flowloom.plots.style import Look
+from flowloom.stats import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,6 +21,19 @@ class Member(NamedTuple):
     heights: Sequence[float]
     half_widths: Sequence[float]
     """Half the widths of the confidence intervals; 0 stands for no interval."""
+    counts: Sequence[int] = ()
+    """How many seeds each value is over, if that is known."""
+
+    @classmethod
+    def of(cls, look: Look, found: Sequence[Estimate], scale: float = 1.0) -> Member:
+        """Create a member of means, in units of 1 / `scale`."""
+        widths = [(each.half_width or 0.0) * scale for each in found]
+        return cls(look, [each.mean * scale for each in found], widths, [each.n for each in found])
+
+
+def counts(members: Sequence[Member]) -> list[int]:
+    """Return how many seeds each value of some members is over."""
+    return [count for member in members for count in member.counts]
 
 
 def draw(

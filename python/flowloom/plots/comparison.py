@@ -65,8 +65,9 @@ def draw(schemes: Sequence[Scheme], title: str, points: Sequence[tuple[style.Loo
         if size is None:
             style.join(handles, _by_sizes(spot, schemes, measure, points))
         else:
-            style.join(handles, _side_by_side(spot, schemes, measure, size))
-            small_print = averaged([len(scheme.runs) for scheme in schemes])
+            members = means(schemes, measure)
+            style.join(handles, _side_by_side(spot, members, measure, size))
+            small_print = averaged(bars.counts(members))
     style.heading(drawing, f"{title}: {HEADINGS[measure]}")
     style.legend(drawing, handles, small_print)
     return drawing
@@ -85,13 +86,12 @@ def means(schemes: Sequence[Scheme], measure: str) -> list[bars.Member]:
     members = []
     for look, runs in schemes:
         found = estimate([float(values.mean()) if len(values := _finished([run], measure)[1]) else math.nan for run in runs])
-        members.append(bars.Member(look, [found.mean], [found.half_width or 0.0]))
+        members.append(bars.Member.of(look, [found]))
     return members
 
 
-def _side_by_side(spot: Axes, schemes: Sequence[Scheme], measure: str, size: float) -> dict[str, Any]:
+def _side_by_side(spot: Axes, members: Sequence[bars.Member], measure: str, size: float) -> dict[str, Any]:
     """Draw the mean of each scheme, for flows of one size; return the handles for a legend."""
-    members = means(schemes, measure)
     handles = over.panel(spot, Axis.none(), metrics.label(METRICS[measure]), members, slowdowns=measure == SLOWDOWN)
     spot.set_title(f"Flows of {metrics.size(size)}")
     return handles

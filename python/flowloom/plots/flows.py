@@ -196,11 +196,13 @@ def draw(schemes: Sequence[Scheme], found: Sequence[Group], title: str) -> Canva
     drawing = style.canvas(10, 1.4 + max(len(found) * max(0.3, 0.14 * beside), 1.2))
     spots = drawing.subplots(1, len(shown), squeeze=False, sharey=True)
     handles: dict[str, Any] = {}
+    drawn: list[bars.Member] = []
     for spot, measure in zip(spots.flat, shown, strict=True):
         members = [member(scheme, found, measure) for scheme in schemes]
+        drawn += members
         style.join(handles, over.rows(spot, labels, metrics.label(measure), members, slowdowns=measure == SLOWDOWN))
     style.heading(drawing, f"{title}: each flow")
-    style.legend(drawing, handles, averaged([len(group.rows) for group in found]))
+    style.legend(drawing, handles, averaged(bars.counts(drawn)))
     return drawing
 
 
@@ -208,4 +210,4 @@ def member(scheme: Scheme, found: Sequence[Group], measure: str) -> bars.Member:
     """Return a measure of each flow under a scheme, with its interval."""
     values = [each for run in scheme.runs if (each := known(run.flows, measure)) is not None]
     estimates = [estimate([float(values[run][row]) for run, row in group.rows]) for group in found]
-    return bars.Member(scheme.look, [e.mean for e in estimates], [e.half_width or 0.0 for e in estimates])
+    return bars.Member.of(scheme.look, estimates)

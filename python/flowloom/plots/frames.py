@@ -101,10 +101,7 @@ def numbers(grid: Grid, frame: Frame) -> Numbers:
 
 def members(grid: Grid, frame: Frame) -> list[bars.Member]:
     """Return what a panel of kind `bars` or `lines` shows: means with half the widths of their intervals, 0 for none."""
-    return [
-        bars.Member(look, [e.mean * _scale(frame) for e in found], [(e.half_width or 0.0) * _scale(frame) for e in found])
-        for look, found in _estimates(grid, frame)
-    ]
+    return [bars.Member.of(look, found, _scale(frame)) for look, found in _estimates(grid, frame)]
 
 
 def rows(grid: Grid, frame: Frame) -> list[tables.Row]:
@@ -116,6 +113,7 @@ def rows(grid: Grid, frame: Frame) -> list[tables.Row]:
             [e.mean * scale for e in found],
             [None if e.half_width is None else e.half_width * scale for e in found],
             scale if frame.panel.reduction else None,
+            [e.n for e in found],
         )
         for look, found in _estimates(grid, frame)
     ]

@@ -49,23 +49,30 @@ def draw(
     drawing = style.canvas(max(5.0 * across, 6.4), 4.0 * down + 0.4)
     spots = drawing.subplots(down, across, squeeze=False)
     handles: dict[str, Any] = {}
+    drawn: list[bars.Member] = []
     for number, (spot, name) in enumerate(zip(spots.flat, names, strict=False)):
         members = [member(each, name) for each in series]
+        drawn += members
         beside = others(points, name, first=number == 0)
         style.join(handles, panel(spot, axis, metrics.label(name), members, beside, slowdowns=is_slowdown(name)))
         style.percent(spot.yaxis, name)
     for spare in list(spots.flat)[len(names):]:  # fmt: skip
         spare.remove()
     style.heading(drawing, title)
-    counts = [len(runs) for each in series for runs in each.runs if runs]
-    style.legend(drawing, handles, averaged(counts) or "One seed, so there are no confidence intervals")
+    style.legend(drawing, handles, note(drawn))
     return drawing
 
 
 def member(series: Series, name: str) -> bars.Member:
     """Return the mean of a metric at each value of the axis, with its interval."""
     found = [estimate([metrics.evaluate(name, run.summary) for run in runs]) for runs in series.runs]
-    return bars.Member(series.look, [e.mean for e in found], [e.half_width or 0.0 for e in found])
+    return bars.Member.of(series.look, found)
+
+
+def note(members: Sequence[bars.Member]) -> str:
+    """Say how many seeds the values of some members are over."""
+    counts = bars.counts(members)
+    return averaged(counts) or ("One seed, so there are no confidence intervals" if any(counts) else "")
 
 
 def is_slowdown(name: str) -> bool:

@@ -27,6 +27,8 @@ class Row(NamedTuple):
     """Half the widths of the confidence intervals, if there are any."""
     whole: float | None = None
     """What the values are reductions of, if they are reductions."""
+    counts: Sequence[int] = ()
+    """How many seeds each value is over, if that is known."""
 
     @property
     def costs(self) -> Sequence[float]:
@@ -37,13 +39,13 @@ class Row(NamedTuple):
 def ranked(rows: Sequence[Row]) -> list[Row]:
     """Return the rows in the order of the geometric means of their costs, or of the arithmetic means if one is not above 0.
 
-    Rows with a missing value come last.
+    Rows with a missing value come last, and before them those whose values are over fewer seeds than the others'.
     """
     mean = statistics.fmean if any(cost <= 0 for row in rows for cost in row.costs) else statistics.geometric_mean
 
-    def key(row: Row) -> tuple[bool, float]:
+    def key(row: Row) -> tuple[bool, int, float]:
         there = [cost for cost in row.costs if not math.isnan(cost)]
-        return len(there) < len(row.values), mean(there) if there else math.inf
+        return len(there) < len(row.values), -sum(row.counts), mean(there) if there else math.inf
 
     return sorted(rows, key=key)
 

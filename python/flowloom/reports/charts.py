@@ -12,6 +12,7 @@ import numpy as np
 
 from flowloom import metrics, tables
 from flowloom.plots import comparison, flows, over, samples, series, style
+from flowloom.plots.bars import Member, counts
 from flowloom.plots.comparison import METRICS, SLOWDOWN
 from flowloom.plots.style import Look
 from flowloom.plots.subjects import Course, Each, Many, Over, Recorded, Subject
@@ -23,7 +24,6 @@ from flowloom.stats import averaged
 
 OVER_TIME = "Over time"
 """How the titles of plots of series begin."""
-ONE_SEED = "One seed, so there are no confidence intervals"
 
 
 def of(subject: Subject) -> list[Plots]:
@@ -43,8 +43,10 @@ def of(subject: Subject) -> list[Plots]:
 
 def _over(subject: Over) -> Plots:
     legend, shown = Legend(), []
+    drawn: list[Member] = []
     for number, name in enumerate(subject.metrics):
         members = [over.member(each, name) for each in subject.series]
+        drawn += members
         beside = over.others(subject.points, name, first=number == 0)
         slowdowns = over.is_slowdown(name)
         least, top = over.extent(members, beside)
@@ -55,10 +57,9 @@ def _over(subject: Over) -> Plots:
             traces = panels.lines(legend, subject.axis.at, members)
         traces += [panels.dots(legend.number(look, "mark"), look, xs, ys) for look, xs, ys in beside]
         shown.append(panels.panel("", panels.keyed(subject.axis), y, traces))
-    counts = [len(runs) for each in subject.series for runs in each.runs if runs]
     over_what = f" over {subject.axis.key}" if subject.axis.key else ""
     names = " and ".join(metrics.label(name) for name in subject.metrics)
-    return Plots(f"{names}{over_what}", legend.keys, shown, averaged(counts) or ONE_SEED)
+    return Plots(f"{names}{over_what}", legend.keys, shown, over.note(drawn))
 
 
 def _values(title: str, least: float, top: float, *, slowdowns: bool) -> dict[str, Any]:
@@ -110,14 +111,16 @@ def _each(schemes: Sequence[comparison.Scheme], groups: Sequence[flows.Group]) -
     names = [panels.words(group.label) for group in groups]
     beside = len([scheme for scheme in schemes if not scheme.look.bound])
     height = panels.height_of_rows(len(groups), beside)
+    drawn: list[Member] = []
     for measure in comparison.measures(schemes)[::-1]:
         members = [flows.member(scheme, groups, measure) for scheme in schemes]
+        drawn += members
         slowdowns = measure == SLOWDOWN
         x = _values(metrics.label(measure), *over.extent(members, []), slowdowns=slowdowns)
         y = panels.axis("", ticks=list(range(len(names))), labels=names, groups=True, down=True)
         traces = panels.bars(legend, members, log=x["log"], base=1.0 if slowdowns else 0.0, lying=True)
         shown.append(panels.panel("", x, y, traces, height))
-    return Plots("Each flow", legend.keys, shown, averaged([len(group.rows) for group in groups]))
+    return Plots("Each flow", legend.keys, shown, averaged(counts(drawn)))
 
 
 def _course(result: Results) -> Plots:

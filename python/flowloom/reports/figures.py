@@ -115,7 +115,7 @@ def drawn(grid: Grid) -> list[Plots]:
     for frame in _frames(grid):
         if frame.panel.kind != "table":
             shown.append(_panel(grid, frame, legend))
-    return [Plots(grid.figure.title, legend.keys, shown, averaged(frames.counts(grid) or [1]))] if shown else []
+    return [Plots(grid.figure.title, legend.keys, shown, averaged(frames.counts(grid)))] if shown else []
 
 
 def _panel(grid: Grid, frame: Frame, legend: Legend) -> dict[str, Any]:

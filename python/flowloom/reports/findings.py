@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -53,7 +52,7 @@ def of_comparison(compared: Comparison) -> list[str]:
     rounds = compared.rounds()
     bounds = _bounds(rounds)
     if compared.over is not None and len(rounds) > 1:
-        return _of_rounds(compared.over, rounds, bounds)
+        return _of_rounds(compared, compared.over, bounds)
     (round_,) = rounds.values()
     rated = _rated(round_, _MEAN)
     best, *_ = ordered = _ordered(rated, bounds)
@@ -75,9 +74,9 @@ def _rated(round_: Mapping[str, Sequence[Results]], metric: str) -> list[Rated]:
 
 
 def _ordered(rated: Sequence[Rated], bounds: set[str]) -> list[Rated]:
-    """Return what is compared, the least mean first. Bounds are no candidates, unless there is nothing else."""
+    """Return what is compared, the best first. Bounds are no candidates, unless there is nothing else."""
     found = [each for each in rated if each.name not in bounds] or list(rated)
-    return sorted(found, key=lambda each: math.inf if math.isnan(each.value.mean) else each.value.mean)
+    return sorted(found, key=lambda each: each.value.rank)
 
 
 def _bound_line(rated: Sequence[Rated], bounds: set[str]) -> list[str]:
@@ -104,6 +103,9 @@ def best_of(ordered: Sequence[Rated], what: str, show: Callable[[Estimate], str]
     next_ = others[0]
     if math.isnan(next_.value.mean):
         return [sentence, "No flow finished under the others."]
+    if next_.value.n < best.value.n:
+        why = "no flow finished in some runs or these failed"
+        return [sentence, f"{next_.name} comes next with {show(next_.value)} over fewer runs, since {why}."]
     ahead = next_.value.mean / best.value.mean - 1 if best.value.mean else math.inf
     if not round(100 * ahead, 1):
         return [f"{best.name} and {next_.name} have the lowest {what}, {show(best.value)}."]
@@ -118,7 +120,7 @@ def _percent(share: float) -> str:
 
 def _certainty(one: Estimate, other: Estimate) -> str:
     if one.half_width is None or other.half_width is None:
-        return "with one seed there are no confidence intervals, so chance may decide between close numbers"
+        return "there are no confidence intervals, so chance may decide between close numbers"
     if _overlap(one, other):
         return "their 95 % confidence intervals overlap, so more seeds may change the order"
     return "their 95 % confidence intervals do not overlap"
@@ -128,28 +130,21 @@ def _overlap(one: Estimate, other: Estimate) -> bool:
     return abs(one.mean - other.mean) <= (one.half_width or 0.0) + (other.half_width or 0.0)
 
 
-def _of_rounds(axis: Axis, rounds: Mapping[str, Mapping[str, Sequence[Results]]], bounds: set[str]) -> list[str]:
-    names = dict.fromkeys(name for round_ in rounds.values() for name in round_)
-    rated = [Rated(name, _geometric([round_.get(name, ()) for round_ in rounds.values()])) for name in names]
-    ordered = _ordered(rated, bounds)
+def _of_rounds(compared: Comparison, axis: Axis, bounds: set[str]) -> list[str]:
+    rounds = compared.rounds().values()
+    ordered = _ordered([Rated(*each) for each in compared.ranking().items()], bounds)
     what = f"mean slowdown over the {len(rounds)} values of {axis.key} (geometric mean)"
     sentences = best_of(ordered, what, lambda value: metrics.show_estimate(_MEAN, value))
-    firsts = [_ordered(_rated(round_, _MEAN), bounds)[0].name for round_ in rounds.values()]
-    if len(ordered) > 1 and not math.isnan(ordered[0].value.mean):
-        won = firsts.count(ordered[0].name)
-        where = "at every value" if won == len(firsts) else f"at {won} of {len(firsts)} values"
-        sentences.append(f"{ordered[0].name} is the lowest {where}.")
+    best = ordered[0]
+    planned = len(rounds) * max(len(runs) for round_ in rounds for runs in round_.values())
+    if 0 < best.value.n < planned:
+        sentences.append(f"Even {best.name} has no value in {planned - best.value.n} of {planned} runs, which do not count.")
+    if len(ordered) > 1 and best.value.n:
+        firsts = [_ordered(_rated(round_, _MEAN), bounds)[0] for round_ in rounds]
+        won = [first.name for first in firsts if first.value.n].count(best.name)
+        where = "at every value" if won == len(rounds) else f"at {won} of {len(rounds)} values"
+        sentences.append(f"{best.name} is the lowest {where}.")
     return sentences
-
-
-def _geometric(rounds: Sequence[Sequence[Results]]) -> Estimate:
-    """Return the geometric mean of mean slowdowns over the rounds; NaN if a round has no run or no value."""
-    seeds = [[metrics.evaluate(_MEAN, run.summary) for run in runs] for runs in rounds]
-    if not all(seeds) or any(math.isnan(value) for values in seeds for value in values):
-        return Estimate(math.nan, None, 0)
-    if len({len(values) for values in seeds}) > 1:
-        return Estimate(statistics.geometric_mean([statistics.fmean(values) for values in seeds]), None, 1)
-    return estimate([statistics.geometric_mean(values) for values in zip(*seeds, strict=True)])
 
 
 def of_sweep(sweep: Sweep) -> list[str]:
@@ -160,17 +155,20 @@ def of_sweep(sweep: Sweep) -> list[str]:
     metric = (sweep.metrics or (_MEAN,))[0]
     label = _lowered(metrics.label(metric))
     rated = [Rated(_at(point), estimate([metrics.evaluate(metric, run.summary) for run in runs])) for point, runs in points]
-    known = sorted((each for each in rated if not math.isnan(each.value.mean)), key=lambda each: each.value.mean)
-    if not known:
+    rated.sort(key=lambda each: each.value.rank)
+    if not rated[0].value.n:
         return [f"No run has a {label}."]
-    low, high = known[0], known[-1]
-    if len(known) == 1:
-        return [f"The {label} is {metrics.show_estimate(metric, low.value)} at {low.name}."]
-    sentences = [
+    whole = [each for each in rated if each.value.n == rated[0].value.n]
+    low, high = whole[0], whole[-1]
+    lacking = f"Points where fewer runs have one are left out ({len(rated) - len(whole)} of {len(rated)})."
+    left_out = [lacking] if len(whole) < len(rated) else []
+    if len(whole) == 1:
+        return [f"The {label} is {metrics.show_estimate(metric, low.value)} at {low.name}.", *left_out]
+    extremes = (
         f"The {label} is lowest, {metrics.show_estimate(metric, low.value)}, at {low.name}, and highest, "
         f"{metrics.show_estimate(metric, high.value)}, at {high.name}."
-    ]
-    return sentences + _along(sweep, metric)
+    )
+    return [extremes, *left_out, *_along(sweep, metric)]
 
 
 def _lowered(label: str) -> str:
@@ -194,7 +192,7 @@ def _along(sweep: Sweep, metric: str) -> list[str]:
     changes = []
     for look, runs in subject.series:
         begin, end = (estimate([metrics.evaluate(metric, run.summary) for run in runs[place]]) for place in (first, last))
-        if math.isnan(begin.mean) or math.isnan(end.mean):
+        if not begin.n or begin.n != end.n:
             continue
         who = f" with {look.label}" if len(subject.series) > 1 else ""
         verb = "goes" if begin.half_width is None or _overlap(begin, end) else "rises" if end.mean > begin.mean else "falls"
@@ -214,6 +212,6 @@ def of_table(rows: Sequence[Row], what: str) -> list[str]:
     won = sum(cost == low for cost, low in zip(best.costs, least, strict=True))
     where = "in every column" if won == len(least) else f"in {won} of {len(least)} columns"
     most = "lowest" if best.whole is None else "largest"
-    return [
-        f"{best.label} has the {most} mean over the columns ({what}), ahead of {others[0].label}; it is the {most} {where}."
-    ]
+    fewer = ", which has values of fewer seeds" if sum(others[0].counts) < sum(best.counts) else ""
+    ahead = f"ahead of {others[0].label}{fewer}"
+    return [f"{best.label} has the {most} mean over the columns ({what}), {ahead}; it is the {most} {where}."]

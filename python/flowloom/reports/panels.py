@@ -104,7 +104,7 @@ def lines(legend: Legend, at: Sequence[float], members: Sequence[Member]) -> lis
     """Return lines of means with intervals, in ascending order of the places."""
     order = sorted(range(len(at)), key=lambda number: at[number])
     found = []
-    for look, heights, half_widths in members:
+    for look, heights, half_widths, _ in members:
         spread = {"e": numbers(half_widths[n] for n in order)} if any(half_widths) else {}
         xs, ys = [at[n] for n in order], [heights[n] for n in order]
         found.append(line(legend.number(look), look, xs, ys, markers=True) | spread)
@@ -118,7 +118,7 @@ def bars(
     beside = [member for member in members if not member.look.bound]
     found = []
     for member in members:
-        look, heights, half_widths = member
+        look, heights, half_widths, _ = member
         kind = "bound" if look.bound else "mark" if log else "bar"
         shape = {"bound": "line", "mark": "mark", "bar": "bar"}[kind]
         spread = {"e": numbers(half_widths)} if any(half_widths) else {}
