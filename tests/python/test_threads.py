@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import flowloom
 from test_cli import call
+
+PARKING_LOT = Path(__file__).parents[2] / "papers/rivals/expresspass-parking-lot.toml"
 
 SCENARIO = """
 [topology]
@@ -40,6 +44,17 @@ def test_results_do_not_depend_on_the_number_of_threads(tmp_path):
         found.append(files(tmp_path / str(threads)))
     assert {"flows.parquet", "summary.json", "series/links.parquet"} <= set(found[0])
     assert all(other == found[0] for other in found[1:])
+
+
+def test_packets_that_are_shorter_than_control_packets_come_in_time(tmp_path):
+    """ExpressPass has credits of 76 B, so a region reaches less far ahead of the others than a control packet of 84 B lets it."""
+    for seed in (1, 2, 3):
+        found = []
+        for threads in (1, 2, 4):
+            asked = flowloom.Scenario.of(PARKING_LOT).set({"run.time_limit": "3ms", "run.seed": seed})
+            flowloom.run(asked, out=tmp_path / f"{seed}-{threads}", threads=threads)
+            found.append(files(tmp_path / f"{seed}-{threads}"))
+        assert found[1:] == found[:1] * 2
 
 
 def test_the_command_takes_a_number_of_threads(tmp_path):

@@ -4,7 +4,7 @@ use std::fmt::{self, Debug};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use crate::{Discipline, Endpoint, Nic, Placement, PortSite, Site, Transport, Wire};
+use crate::{Bytes, Discipline, Endpoint, Nic, Placement, PortSite, Site, Transport, Wire, WireProfile};
 
 /// Any transport with these headers, hosts, ports and control nodes, and with NICs that pull packets or not. Its parameters, [`Assembly`], say which.
 ///
@@ -41,6 +41,7 @@ impl<H, E, P: Discipline<H>, C> Debug for Assembly<H, E, P, C> {
 /// See the functions of [`Transport`] with the same names.
 trait Assemble<H, E, P: Discipline<H>, C>: Debug + Send + Sync {
     fn placement(&self) -> Placement;
+    fn shortest(&self, wire: &WireProfile) -> Bytes;
     fn host(&self, site: &Site<'_>) -> E;
     fn port(&self, site: &PortSite<'_>) -> P;
     fn control(&self, site: &Site<'_>) -> C;
@@ -58,6 +59,9 @@ impl<T: Transport> Debug for Configured<T> {
 impl<T: Transport> Assemble<T::Header, T::Host, T::Port, T::Control> for Configured<T> {
     fn placement(&self) -> Placement {
         T::placement(&self.0)
+    }
+    fn shortest(&self, wire: &WireProfile) -> Bytes {
+        T::shortest(&self.0, wire)
     }
     fn host(&self, site: &Site<'_>) -> T::Host {
         T::host(&self.0, site)
@@ -91,6 +95,9 @@ where
 
     fn placement(config: &Self::Config) -> Placement {
         config.0.placement()
+    }
+    fn shortest(config: &Self::Config, wire: &WireProfile) -> Bytes {
+        config.0.shortest(wire)
     }
     fn host(config: &Self::Config, site: &Site<'_>) -> E {
         config.0.host(site)

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use crate::{
-    Discipline, Duration, Endpoint, Gauge, HostProfile, LinkId, Memory, Network, NodeId, NodeKind, PathNeed, Paths,
+    Bytes, Discipline, Duration, Endpoint, Gauge, HostProfile, LinkId, Memory, Network, NodeId, NodeKind, PathNeed, Paths,
     PortProfile, Profile, Rate, Routing, Wire, WireProfile,
 };
 
@@ -149,6 +149,11 @@ pub trait Transport: Sized + 'static {
     fn need(config: &Self::Config) -> Option<Need> {
         let _ = config;
         None
+    }
+    /// The size of its smallest packet. The simulator reckons with it: no packet crosses a link in less time.
+    fn shortest(config: &Self::Config, wire: &WireProfile) -> Bytes {
+        let _ = config;
+        wire.control
     }
     /// Creates a host's endpoint.
     fn host(config: &Self::Config, site: &Site<'_>) -> Self::Host;

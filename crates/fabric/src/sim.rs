@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use flowloom_core::{
-    Discipline, Duration, Flow, FlowId, Link, LinkId, Memory, Network, NodeId, Packet, Paths, Placement, PortSite, Readings,
-    Routing, Switching, Time, Transport, WireProfile,
+    Bytes, Discipline, Duration, Flow, FlowId, Link, LinkId, Memory, Network, NodeId, Packet, Paths, Placement, PortSite,
+    Readings, Routing, Switching, Time, Transport, WireProfile,
 };
 
 use crate::calendar::PAYLOADS_MAX;
@@ -110,7 +110,8 @@ pub struct Sim<T: Transport, P: Discipline<T::Header> = <T as Transport>::Port, 
     /// How long a run goes on when its last flow is over: as long as a header takes on the slowest link, with the link's delay. No region reaches further ahead of the others.
     grace: Duration,
     network: Arc<Network>,
-    wire: WireProfile,
+    /// The size of the smallest packet.
+    shortest: Bytes,
     /// How many flows and other tasks there are.
     flows: usize,
     time_limit: Time,
@@ -185,7 +186,8 @@ where
         assert!(network.links().len().max(network.len()) <= INDICES_MAX, "a network has at most 2 million links");
         assert!((1..=REGIONS_MAX).contains(&observers.len()), "a run has 1 to {REGIONS_MAX} regions");
         let partition = (observers.len() > 1).then(|| Arc::new(Partition::of(&network, observers.len())));
-        let (reach, grace) = spans(&network, partition.as_deref(), &setup.wire);
+        let shortest = T::shortest(config, &setup.wire);
+        let (reach, grace) = spans(&network, partition.as_deref(), shortest);
         let time_limit = setup.time_limit.min(Time::LAST);
         let count = flows.len();
         let flows = std::iter::repeat_n(flows, observers.len()); // the last region takes them, and the others copies
@@ -200,7 +202,7 @@ where
             reach,
             grace,
             network,
-            wire: setup.wire,
+            shortest,
             flows: count,
             time_limit,
             pause: time_limit,
@@ -275,7 +277,7 @@ where
         let same = |paths: &Paths| paths.network().links().len() == self.network.links().len();
         assert!(reroutes.iter().all(|(_, paths)| same(paths)), "routes are in the network of the run");
         for network in reroutes.iter().map(|(_, paths)| paths.network()) {
-            let (reach, grace) = spans(network, self.partition.as_deref(), &self.wire);
+            let (reach, grace) = spans(network, self.partition.as_deref(), self.shortest);
             (self.reach, self.grace) = (self.reach.min(reach), self.grace.max(grace));
         }
         self.regions.iter_mut().for_each(|region| region.take_reroutes(reroutes));
@@ -561,18 +563,18 @@ where
 /// The most regions of a run.
 pub const REGIONS_MAX: usize = 1000;
 
-/// The least time in which a packet has an effect at the end of a link: the link's delay, and the transmission of a header.
-pub fn crossing_time(network: &Network, wire: &WireProfile) -> impl Fn(&Link) -> Duration + use<> {
+/// The least time in which a packet has an effect at the end of a link: the link's delay, and the transmission of a header, or of a packet of the `shortest` size.
+pub fn crossing_time(network: &Network, shortest: Bytes) -> impl Fn(&Link) -> Duration + use<> {
     let header = match network.switching() {
-        Switching::CutThrough { header } => header.min(wire.control),
-        Switching::StoreAndForward => wire.control,
+        Switching::CutThrough { header } => header.min(shortest),
+        Switching::StoreAndForward => shortest,
     };
     move |link| link.delay + link.rate.transmit_time(header)
 }
 
 /// `reach` and `grace` of a [`Sim`] in a network.
-fn spans(network: &Network, partition: Option<&Partition>, wire: &WireProfile) -> (Duration, Duration) {
-    let crossing = crossing_time(network, wire);
+fn spans(network: &Network, partition: Option<&Partition>, shortest: Bytes) -> (Duration, Duration) {
+    let crossing = crossing_time(network, shortest);
     let grace = network.links().iter().map(&crossing).max().unwrap_or_default();
     let cut = partition.iter().flat_map(|partition| partition.cut());
     (cut.map(|link| just_below(crossing(network.link(*link)))).min().unwrap_or(grace), grace)

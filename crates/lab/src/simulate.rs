@@ -5,8 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use flowloom_core::{
-    Assembly, Discipline, Duration, Flow, FlowId, LinkId, Network, Nic, NodeId, PartsOf, Pool, PoolFull, PortSite, Readings,
-    Time, Transport,
+    Assembly, Bytes, Discipline, Duration, Flow, FlowId, LinkId, Network, Nic, NodeId, PartsOf, Pool, PoolFull, PortSite,
+    Readings, Time, Transport,
 };
 use flowloom_fabric::{Faulty, FlowRecord, PortView, REGIONS_MAX, Report, Sim, Tasks, Windows, crossing_time};
 use flowloom_transports::disciplines::{DataQueue, WatchesData};
@@ -175,12 +175,12 @@ fn parameters<C: Config>(setup: &Setup) -> &C {
 /// How many regions a plan is simulated in, each in a thread of its own: at most one for each switch that has hosts. One region records what happens at each hop, and
 /// the backlog if flows wait for others, since other regions do not know when these start. If hosts learn of the ends of flows faster than a link carries anything, regions
 /// would have to tell each other after each event.
-fn regions(plan: &Plan, threads: usize) -> usize {
+fn regions(plan: &Plan, shortest: Bytes, threads: usize) -> usize {
     let Setup { network, pfc, metrics, trace, pending, .. } = &plan.setup;
     if pfc.is_some() || metrics.gaps || trace.is_some() || (*pending && plan.flows.wait()) {
         return 1;
     }
-    let nearest = network.links().iter().map(crossing_time(network, &plan.setup.wire)).min().unwrap_or_default();
+    let nearest = network.links().iter().map(crossing_time(network, shortest)).min().unwrap_or_default();
     if plan.flows.tasks.shortest_news() < nearest {
         return 1;
     }
@@ -189,11 +189,11 @@ fn regions(plan: &Plan, threads: usize) -> usize {
 }
 
 /// The recorders of each region.
-fn recordings<G>(plan: &Plan, threads: usize, mut at_each_hop: impl FnMut() -> G) -> Vec<Recording<G>> {
+fn recordings<G>(plan: &Plan, shortest: Bytes, threads: usize, mut at_each_hop: impl FnMut() -> G) -> Vec<Recording<G>> {
     let pending = plan.setup.pending.then(|| Pending::new(plan.flows.iter()));
     let follows = plan.setup.observation.follows_flows();
     let recording = |_| Recording { pending: pending.clone(), opened: follows.then(Vec::new), at_each_hop: at_each_hop() };
-    (0..regions(plan, threads)).map(recording).collect()
+    (0..regions(plan, shortest, threads)).map(recording).collect()
 }
 
 /// Runs a transport over priority flow control.
@@ -255,9 +255,10 @@ where
     let setup = &plan.setup;
     let is_bare = setup.faults.iter().all(Vec::is_empty) && !setup.metrics.gaps && setup.trace.is_none();
     let assembly = Assembly::of::<T>(config);
+    let shortest = T::shortest(config, &setup.wire);
     let counts_from = counts_from(&plan);
     if is_bare {
-        let recordings = recordings(&plan, execution.threads, recorder);
+        let recordings = recordings(&plan, shortest, execution.threads, recorder);
         let Plan { setup, flows } = plan;
         let wrap: Wrap<'_, T, T::Port> = &|mut port, site| {
             prepare(&mut port, site.link);
@@ -272,7 +273,7 @@ where
     let mut gaps = setup.metrics.gaps.then(|| Gaps::new(changing(&setup.network), &setup.wire, &plan.flows));
     let traced = |choice| Traced::new(T::NAME, choice, changing(setup.paths.network()), &plan.flows);
     let mut trace = setup.trace.as_ref().map(traced);
-    let recordings = recordings(&plan, execution.threads, || (recorder(), (gaps.take(), trace.take())));
+    let recordings = recordings(&plan, shortest, execution.threads, || (recorder(), (gaps.take(), trace.take())));
     let Plan { setup, flows } = plan;
     let wrap: Wrap<'_, T, Faulty<T::Port>> = &|mut port, site| {
         prepare(&mut port, site.link);

@@ -38,16 +38,10 @@ impl<T: Transport> Pair<T> {
     /// Makes all endpoints and ports.
     pub fn new(config: &T::Config, setup: PairSetup) -> Pair<T> {
         let tap = Arc::new(Mutex::new(Tap { hook: Box::new(|_| Fate::Pass), log: setup.log, sent: Vec::new() }));
-        let sim = Sim::with_ports(
-            config,
-            setup.sim(),
-            Vec::new(),
-            Log::new(setup.shortest.unwrap_or(setup.wire.control)),
-            |port, site| {
-                let node = site.network.link(site.link).from;
-                Faulty::with_injector(port, Hook { node, tap: tap.clone() })
-            },
-        );
+        let sim = Sim::with_ports(config, setup.sim(), Vec::new(), Log::new(T::shortest(config, &setup.wire)), |port, site| {
+            let node = site.network.link(site.link).from;
+            Faulty::with_injector(port, Hook { node, tap: tap.clone() })
+        });
         Pair { sim: sim.with_outages(&setup.outages).until_idle(), tap, sent: Vec::new() }
     }
 

@@ -19,8 +19,6 @@ pub struct PairSetup {
     pub routing: Routing,
     /// Bytes on the wire.
     pub wire: WireProfile,
-    /// The size below which no packet of the transport may be; `None` means that of a control packet.
-    pub shortest: Option<Bytes>,
     /// The memory of the ports and of switches.
     pub memory: Memory,
     /// When endpoints are down, to come back without their state.
@@ -41,7 +39,6 @@ impl Default for PairSetup {
             network: None,
             routing: Routing::EcmpSymmetric,
             wire: WireProfile::IP_1500,
-            shortest: None,
             memory: Memory::PerPort(Bytes::new(36_864)),
             outages: Vec::new(),
             seed: 1,

@@ -12,8 +12,8 @@ pub(crate) mod sender;
 mod tests;
 
 use flowloom_core::{
-    Ability, Family, Feature, Gauge, LimiterProfile, Nic, NoControl, PathNeed, PortProfile, PortSite, Profile, QueueLimit,
-    Site, Transport, WireProfile,
+    Ability, Bytes, Family, Feature, Gauge, LimiterProfile, Nic, NoControl, PathNeed, PortProfile, PortSite, Profile,
+    QueueLimit, Site, Transport, WireProfile,
 };
 
 pub(crate) use config::lost_to_requests;
@@ -68,6 +68,11 @@ impl Transport for ExpressPass {
     type Host = Host;
     type Port = CreditPort;
     type Control = NoControl<Header>;
+
+    /// A small credit.
+    fn shortest(config: &Config, wire: &WireProfile) -> Bytes {
+        wire.control - config.credit_spread
+    }
 
     fn host(config: &Config, site: &Site<'_>) -> Host {
         Host::new(config, site)

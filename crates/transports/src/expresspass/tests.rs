@@ -28,9 +28,8 @@ fn constant() -> Config {
     Config { feedback: Feedback::Released, alpha: 1.0, ramp_packets: 1, ..even() }
 }
 
-/// Four hosts. Credits may be shorter than control packets.
 fn setup() -> PairSetup {
-    PairSetup { hosts: 4, wire: WIRE, shortest: Some(Bytes::new(76)), ..PairSetup::default() }
+    PairSetup { hosts: 4, wire: WIRE, ..PairSetup::default() }
 }
 
 fn pair(config: &Config) -> Pair<ExpressPass> {

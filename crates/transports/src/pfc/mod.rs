@@ -12,7 +12,7 @@ use std::marker::PhantomData;
 
 use flowloom_core::{
     Bytes, Discipline, Gauge, HostProfile, Memory, Nic, PathNeed, Placement, PortProfile, PortSite, Profile, Routing, Site,
-    Transport,
+    Transport, WireProfile,
 };
 
 pub use frame::{NOBODY, stopped_by};
@@ -84,6 +84,9 @@ impl<T: PausableTransport> Transport for OverPfc<T> {
 
     fn placement(config: &Self::Config) -> Placement {
         T::placement(&config.transport)
+    }
+    fn shortest(config: &Self::Config, wire: &WireProfile) -> Bytes {
+        T::shortest(&config.transport, wire)
     }
     fn host(config: &Self::Config, site: &Site<'_>) -> T::Host {
         T::host(&config.transport, site)
