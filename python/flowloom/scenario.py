@@ -235,7 +235,13 @@ class Plan:
             RunError: The simulation failed.
             ValueError: The plan was run before.
         """
-        return self._made.run(progress, sink, threads)
+        try:
+            return self._made.run(progress, sink, threads)
+        except BaseException as error:
+            # A panic of the simulator can be caught by this name only, and not be sent from one process to another.
+            if type(error).__name__ != "PanicException":
+                raise
+            raise _native.RunError(f"an error in Flowloom itself, please report it: {error}") from None
 
 
 def dotted(changes: Mapping[str, V]) -> dict[str, V]:

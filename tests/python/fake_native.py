@@ -1,7 +1,7 @@
 """A fake `flowloom._native` with the same interface that takes microseconds, for tests of the code around a run.
 
 Flows are drawn from the scenario's seed. Slowdowns depend on the transport's name and the load, so that figures and claims
-have differences to show. `workload.kind = "fails"` fails, and `"stalls"` reports progress forever.
+have differences to show. `workload.kind = "fails"` fails, `"panics"` is an error of the simulator, and `"stalls"` reports progress forever.
 """
 
 from __future__ import annotations
@@ -37,6 +37,10 @@ class ScenarioError(Exception):
 
 class RunError(Exception):
     pass
+
+
+class PanicException(BaseException):
+    """What a panic of the native module raises."""
 
 
 for _error in (ScenarioError, RunError):
@@ -110,6 +114,8 @@ def run(text, path, overrides, progress, sink=None):
     workload, name = spec["workload"], spec["transport"]["name"]
     if workload["kind"] == "fails":
         raise RunError("the run made no progress for 10 s")
+    if workload["kind"] == "panics":
+        raise PanicException("an assertion failed")
     if progress:
         progress(0.5, 0.01, 1000)
     while workload["kind"] == "stalls":

@@ -139,6 +139,13 @@ def test_a_failed_run_does_not_take_the_others_with_it(fake, tmp_path):
     assert len(parquets(tmp_path / "s")) == 2
 
 
+def test_an_error_of_the_simulator_takes_no_other_run_with_it(fake, tmp_path):
+    reason = r"1 of 2 runs failed:\npanics: an error in Flowloom itself, please report it: an assertion failed"
+    with ThreadPoolExecutor(1) as executor, pytest.raises(RunError, match=reason):
+        flowloom.sweep("[run]\n", {"workload.kind": ["panics", "poisson"]}, executor=executor, out=tmp_path / "s")
+    assert len(parquets(tmp_path / "s")) == 1
+
+
 def test_a_directory_of_something_else_is_refused_before_anything_runs(scenario, tmp_path):
     (tmp_path / "s").mkdir()
     (tmp_path / "s" / "notes.txt").write_text("precious")
