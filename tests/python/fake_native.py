@@ -1,7 +1,8 @@
 """A fake `flowloom._native` with the same interface that takes microseconds, for tests of the code around a run.
 
 Flows are drawn from the scenario's seed. Slowdowns depend on the transport's name and the load, so that figures and claims
-have differences to show. `workload.kind = "fails"` fails, `"panics"` is an error of the simulator, and `"stalls"` reports progress forever.
+have differences to show. `workload.kind = "fails"` fails, `"panics"` is an error of the simulator, and `"stalls"`
+reports progress forever.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def test_results_do_not_depend_on_the_number_of_threads(tmp_path):
 
 
 def test_packets_that_are_shorter_than_control_packets_come_in_time(tmp_path):
-    """ExpressPass has credits of 76 B, so a region reaches less far ahead of the others than a control packet of 84 B lets it."""
+    """ExpressPass has credits of 76 B, which cross a link faster than a control packet of 84 B."""
     for seed in (1, 2, 3):
         found = []
         for threads in (1, 2, 4):
