@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 SCRIPT = Path(__file__).parents[2] / ".ci/ages.py"
+RUN = Path(__file__).parents[2] / ".ci/run"
 
 
 def clone(folder: Path, files: dict[str, str]) -> Path:
@@ -36,3 +38,13 @@ def test_a_file_that_is_as_it_was_in_the_last_run_is_as_old_as_it_was_then(tmp_p
     third = ages(clone(tmp_path / "3", {"src/a": "1", "src/b": "1", "src/c": "1", "src/d": "1"}), kept)
     assert (third["src/a"], third["src/d"]) == (first["src/a"], second["src/d"])
     assert min(third["src/b"], third["src/c"]) > max(second.values())
+
+
+def test_every_command_that_tests_require_is_installed():
+    installed = {line.split()[0] for line in re.search(r"<<< '([^']+)'", RUN.read_text())[1].splitlines()}
+    calls = re.compile(r"namespaces\.built\(monkeypatch, ([^)]*)\)|shutil\.which\((\"[^\"]+\")")
+    found = [call for file in Path(__file__).parent.glob("*.py") for call in calls.findall(file.read_text())]
+    required = {name for call in found for name in re.findall(r'"([^"]+)"', "".join(call)) if not name.startswith("flowloom-")}
+    assert {"ping", "bpftool", "tshark"} <= required
+    # The compiler has two names.
+    assert required - {"g++"} <= installed
