@@ -16,8 +16,9 @@ import pytest
 
 import namespaces
 from conftest import eventually
-from flowloom import Scenario, toml
+from flowloom import Scenario, load, toml
 from flowloom._native import RunError, ScenarioError
+from flowloom.cli import testbed as commands
 from flowloom.deploy.plan import plan_of
 from flowloom.tagging import command
 from flowloom.testbed import checks, keeper, machine, running
@@ -300,6 +301,23 @@ def test_two_senders_share_a_port(name, tmp_path):
     else:
         assert {packet.ecn for packet in packets} == {0}
     assert {packet.dscp for packet in packets} <= {8 * (7 - class_) for class_ in range(8)}
+
+
+def test_a_testbed_and_the_simulator_have_a_result_each_and_a_place_is_checked_before_a_run(tmp_path, monkeypatch):
+    done = flowloom("compare", str(EXAMPLE), "--set", "workload.flows=4", "--out", str(tmp_path / "both"))
+    assert done.returncode == 0, done.stderr
+    places = {world: tmp_path / "both" / "pias" / world for world in ("simulated", "testbed")}
+    found = {world: load(place) for world, place in places.items()}
+    assert [result.summary["finished"] for result in found.values()] == [4, 4]
+    assert found["simulated"].flows.column("bytes").equals(found["testbed"].flows.column("bytes"))
+
+    monkeypatch.setattr(running, "run", lambda *_: pytest.fail("the run has begun"))
+    monkeypatch.setattr(running, "simulate", lambda *_: pytest.fail("the simulation has begun"))
+    others = ["workload.flows=5"]
+    with pytest.raises(ScenarioError, match="the result of another scenario or seed"):
+        commands.run(EXAMPLE, set_=others, out=places["testbed"])
+    with pytest.raises(ScenarioError, match="the result of another scenario or seed"):
+        commands.compare(EXAMPLE, set_=others, out=tmp_path / "both")
 
 
 def test_datagrams_are_as_long_as_the_packets_of_the_scenario(tmp_path):

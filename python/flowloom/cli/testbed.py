@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -126,16 +127,18 @@ def run(
 
     The result is that of `flowloom run`, but for what only a simulator sees.
     """
-    from flowloom import progress
+    from flowloom import outputs, progress
     from flowloom.cli import tables
     from flowloom.cli.running import scenario_of
     from flowloom.testbed import running
 
     wanted = scenario_of(scenario, set_, seed)
-    with progress.reporter() as reporter:
-        results = running.run(wanted, profile, reporter)
-    if out:
-        results.save(out, force=force)
+    key = running.keys(wanted)["testbed"]
+    with outputs.claim(out, outputs.RESULT, key, force=force) if out else contextlib.nullcontext() as output:
+        with progress.reporter() as reporter:
+            results = running.run(wanted, profile, reporter)
+        if output:
+            results.write(output)
     if json:
         common.print_json(results.as_json())
         return
@@ -158,17 +161,25 @@ def compare(
     json: Json = False,
 ) -> None:
     """Run a scenario on a testbed and in the simulator, and print both side by side."""
-    from flowloom import progress
+    from flowloom import outputs, progress
     from flowloom.cli import tables
     from flowloom.cli.running import scenario_of
     from flowloom.testbed import running
 
     wanted = scenario_of(scenario, set_, seed)
-    with progress.reporter() as reporter:
-        found = running.compare(wanted, common.split_list(transports) if transports else [], profile, reporter)
-    if out:
-        for (transport, world), results in found.items():
-            results.save(out / transport / world, force=force)
+    under = running.scenarios(wanted, common.split_list(transports) if transports else [])
+    found = {}
+    with progress.reporter() as reporter, contextlib.ExitStack() as stack:
+        places = {
+            (transport, world): stack.enter_context(outputs.claim(out / transport / world, outputs.RESULT, key, force=force))
+            for transport, one in under.items()
+            for world, key in running.keys(one).items()
+            if out
+        }
+        for which, results in running.compare(under, profile, reporter):
+            found[which] = results
+            if out:
+                results.write(places[which])
     if json:
         common.print_json([{"transport": one, "world": world} | results.as_json() for (one, world), results in found.items()])
         return

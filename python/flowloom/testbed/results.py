@@ -17,7 +17,7 @@ from flowloom import columns, provenance
 from flowloom._native import RunError, ScenarioError
 from flowloom.backlog import in_summary
 from flowloom.results import Results, seed_of
-from flowloom.scenario import Progress, Scenario, Source, located
+from flowloom.scenario import Plan, Progress, Scenario, Source, located
 from flowloom.words import shown
 
 _AT_SENDER = {"planned", "open", "acknowledged", "aborted"}
@@ -162,11 +162,15 @@ def result(
     record = provenance.record(seed_of(tomllib.loads(resolved)), wall_s, None) | {"hosts": dict(hosts)}
     if wanted.path:
         record["scenario"] = wanted.title
-    # A simulation of the same scenario has another key, so that neither takes the place of the other.
-    record["key"] = hashlib.sha256(f"hosts\n{wanted.key_of(resolved)}".encode()).hexdigest()[:20]
+    record["key"] = key_of(plan)
     summary = json.loads(outcome["summary"])
     summary["marks"], summary["drops"]["total"] = marks, drops
     return Results(summary | in_summary(flows), located(resolved), record, _flows=flows, _series={})
+
+
+def key_of(plan: Plan) -> str:
+    """Return the key of a result. That of a simulation is another one, so that neither takes the place of the other."""
+    return hashlib.sha256(f"hosts\n{plan.scenario.key_of(plan.resolved)}".encode()).hexdigest()[:20]
 
 
 def write(

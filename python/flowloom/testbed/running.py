@@ -9,7 +9,7 @@ import re
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,30 +38,47 @@ _POLL_S = 0.1
 _END_S = 20.0
 
 
-def compare(scenario: Scenario, names: Sequence[str], profile: str, reporter: Reporter) -> dict[tuple[str, str], Results]:
+def scenarios(scenario: Scenario, names: Sequence[str]) -> dict[str, Scenario]:
+    """Return a scenario with each of these transports, by their names; without any, that of the scenario.
+
+    Raises:
+        ScenarioError: One of them is not valid.
+    """
+    return {plan_of(one).transport: one for one in [scenario.set({"transport.name": name}) for name in names] or [scenario]}
+
+
+def keys(scenario: Scenario) -> dict[str, str]:
+    """Return the keys of the results of a scenario, by the world.
+
+    Raises:
+        ScenarioError: It is not valid.
+    """
+    plan = scenario.plan()
+    return dict(zip(_WORLDS, (plan.key, results.key_of(plan)), strict=True))
+
+
+def compare(under: Mapping[str, Scenario], profile: str, reporter: Reporter) -> Iterator[tuple[tuple[str, str], Results]]:
     """Run a scenario in the simulator and on a testbed.
 
     Args:
-        scenario: The scenario.
-        names: Names of transports; without any, that of the scenario.
+        under: The scenario with each transport (`scenarios`).
         profile: See `run`.
         reporter: Is told of the progress.
 
-    Returns:
-        Results by the transport's name and the world: `simulated` or `testbed`.
+    Yields:
+        The transport's name and the world, `simulated` or `testbed`, and the result there.
 
     Raises:
         ScenarioError: As `run`.
         RunError: As `run`, or the simulation failed.
     """
-    found: dict[tuple[str, str], Results] = {}
-    for one in [scenario.set({"transport.name": name}) for name in names] or [scenario]:
-        name = plan_of(one).transport
+    for name, one in under.items():
+        simulated, testbed = ((name, world) for world in _WORLDS)
         reporter.begin(1, kept=0)
-        found[name, _WORLDS[0]] = simulate(one, functools.partial(reporter.progress, name, title(name, _WORLDS[0])))
-        reporter.finished(name, title(name, _WORLDS[0]))
-        found[name, _WORLDS[1]] = run(one, profile, reporter)
-    return found
+        found = simulate(one, functools.partial(reporter.progress, name, title(*simulated)))
+        reporter.finished(name, title(*simulated))
+        yield simulated, found
+        yield testbed, run(one, profile, reporter)
 
 
 def title(transport: str, world: str) -> str:
