@@ -16,6 +16,8 @@ mod programs;
 mod rules;
 mod status;
 mod tagger;
+#[cfg(test)]
+mod testing;
 
 pub use device::enter_namespace;
 pub use rules::{Rules, THRESHOLDS_MAX};

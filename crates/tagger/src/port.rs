@@ -8,7 +8,7 @@ use std::fmt;
 
 use aya::EbpfLoader;
 use aya::maps::{Array, MapData, MapInfo};
-use aya::programs::loaded_programs;
+use aya::programs::{ProgramInfo, loaded_programs};
 use flowloom_core::Bytes;
 use serde::Serialize;
 
@@ -105,9 +105,13 @@ impl Port {
     ///
     /// There is no such device, it lacks the queues, or the system refuses (it must be run as root). Then nothing is left behind.
     pub fn attach(device: &str, rules: Rules) -> Result<Port> {
+        Port::attach_object(device, rules, OBJECT)
+    }
+
+    fn attach_object(device: &str, rules: Rules, object: &[u8]) -> Result<Port> {
         let device = Device::find(device)?;
         rules.check(&device)?;
-        let mut port = programs::load(EbpfLoader::new(), OBJECT, &[PROGRAM])?;
+        let mut port = programs::load(EbpfLoader::new(), object, &[PROGRAM])?;
         let map = port.map_mut("rules_map").ok_or_else(|| missing("rules_map"))?;
         let mut map: Array<_, [u64; WORDS]> = map.try_into().map_err(failed("open the rules"))?;
         map.set(0, rules.words(), 0).map_err(failed("set the rules"))?;
@@ -145,10 +149,22 @@ impl Port {
     ///
     /// # Errors
     ///
-    /// The system refuses.
+    /// The program is that of another version, which may have other rules and count in other places; or the system refuses.
     pub fn status(&self) -> Result<Status> {
+        self.check_version()?;
         let rules = programs::array(self.map("rules_map")?)?.get(&0, 0).map_err(failed("read the rules"))?;
         Ok(Status::new(&self.device.name, Rules::from_words(rules), &programs::sum(self.map("counters")?)?))
+    }
+
+    /// Checks that the program is the one that this version attaches: that the kernel has the same digest of its instructions.
+    fn check_version(&self) -> Result<()> {
+        let mut ours = programs::load(EbpfLoader::new(), OBJECT, &[PROGRAM])?;
+        let ours = program(&mut ours, PROGRAM)?.info().map_err(failed("find the program"))?.tag();
+        if self.loaded()?.tag() == ours {
+            return Ok(());
+        }
+        let name = &self.device.name;
+        Err(Error::Input(format!("the program at {name} is that of another version of flowloom-port; attach it again")))
     }
 
     /// Removes the program and its counters, and the qdisc clsact if nothing else is in it.
@@ -161,11 +177,15 @@ impl Port {
         self.device.remove_clsact()
     }
 
+    /// What the kernel knows of the program.
+    fn loaded(&self) -> Result<ProgramInfo> {
+        let program = loaded_programs().flatten().find(|program| program.id() == self.program);
+        program.ok_or_else(|| Error::System(format!("the program of {} is gone", self.device.name)))
+    }
+
     /// Finds a map of the program by its name.
     fn map(&self, name: &str) -> Result<MapData> {
-        let program = loaded_programs().flatten().find(|program| program.id() == self.program);
-        let program = program.ok_or_else(|| Error::System(format!("the program of {} is gone", self.device.name)))?;
-        let maps = program.map_ids().map_err(failed("find the maps of the program"))?.unwrap_or_default();
+        let maps = self.loaded()?.map_ids().map_err(failed("find the maps of the program"))?.unwrap_or_default();
         let is_it = |id: &u32| MapInfo::from_id(*id).is_ok_and(|map| map.name_as_str() == Some(name));
         let id = maps.into_iter().find(is_it).ok_or_else(|| missing(name))?;
         MapData::from_id(id).map_err(failed("open a map of the program"))
@@ -242,6 +262,26 @@ impl fmt::Display for Status {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{Namespace, altered, skip};
+
+    #[test]
+    fn a_port_of_another_version_is_named_and_gives_way() {
+        // In the other version, the kernel's table of queues is looked up with another factor.
+        let other = altered(OBJECT, 0x61C8_8647..=0x61C8_8647);
+        let rules = Rules { above: Bytes::new(30_000), by: By::Port, queues: 4 };
+        let _namespace = match Namespace::enter("port", |device| Port::open(device).and_then(Port::detach)) {
+            Ok(namespace) => namespace,
+            Err(error) => return skip(&error),
+        };
+        crate::device::run("tc", &["qdisc", "add", "dev", "lo", "root", "bfifo", "limit", "100000"]).unwrap();
+        let port = match Port::attach_object("lo", rules, &other) {
+            Ok(port) => port,
+            Err(error) => return skip(&error),
+        };
+        let why = port.status().expect_err("the program is another one").to_string();
+        assert_eq!(why, "the program at lo is that of another version of flowloom-port; attach it again");
+        assert_eq!(Port::attach("lo", rules).unwrap().status().unwrap().above_bytes, 30_000);
+    }
 
     #[test]
     fn the_kernel_gets_the_rules_and_gives_them_back() {

@@ -363,6 +363,7 @@ fn taggers() -> Result<Vec<Tagger>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{Namespace, altered, skip};
 
     #[test]
     fn the_attachment_is_read_as_it_was_written() {
@@ -373,46 +374,12 @@ mod tests {
         assert_eq!(attachment.device(), "enp129s0f0.7");
     }
 
-    /// A network namespace whose loopback device carries nothing. It and the tagger in it end with the test.
-    struct Namespace(String);
-
-    impl Namespace {
-        /// Moves this thread into a new namespace; an error if this user may not.
-        fn enter() -> Result<Namespace> {
-            let name = format!("flowloom-version-{}", std::process::id());
-            crate::device::run("ip", &["netns", "add", &name])?;
-            let entered = crate::device::enter_namespace(&name);
-            if entered.is_err() {
-                let _ = crate::device::run("ip", &["netns", "delete", &name]);
-            }
-            entered.map(|()| Namespace(name))
-        }
-    }
-
-    impl Drop for Namespace {
-        fn drop(&mut self) {
-            let _ = Tagger::detach("lo");
-            let _ = crate::device::run("ip", &["netns", "delete", &self.0]);
-        }
-    }
-
-    /// Says why a test is skipped. Where `TESTBED=require` says that it can run, this is a failure.
-    fn skip(reason: &Error) {
-        assert!(std::env::var("TESTBED").as_deref() != Ok("require"), "TESTBED=require, but {reason}");
-        println!("skipped: {reason}");
-    }
-
     #[test]
     fn a_tagger_of_another_version_is_named_and_gives_way() {
         // In the other version, the second of silence that ends a message is a nanosecond longer. Compilers write "more than" a number in different ways.
-        let mut other = OBJECT.to_vec();
-        let about_a_second = 999_999_999..=1_000_000_001;
-        let number = |bytes: &[u8]| u32::from_le_bytes(bytes.try_into().unwrap());
-        let second = other.windows(4).position(|bytes| about_a_second.contains(&number(bytes))).expect("a second");
-        let longer = number(&other[second..second + 4]) + 1;
-        other[second..second + 4].copy_from_slice(&longer.to_le_bytes());
+        let other = altered(OBJECT, 999_999_999..=1_000_000_001);
         let rules = Rules::new(vec![flowloom_core::Bytes::new(20_000)]);
-        let _namespace = match Namespace::enter() {
+        let _namespace = match Namespace::enter("tagger", Tagger::detach) {
             Ok(namespace) => namespace,
             Err(error) => return skip(&error),
         };
