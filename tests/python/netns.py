@@ -56,11 +56,12 @@ class Namespace:
         """Run a command in the namespace and return its output."""
         return namespaces.run("ip", "netns", "exec", self.name, *words)
 
-    def script(self, text: str, *words: str, **environment: str) -> None:
-        """Run a script with these arguments."""
+    def script(self, text: str, *words: str, **environment: str) -> str:
+        """Run a script with these arguments and return what it says on stderr."""
         command = ["ip", "netns", "exec", self.name, "bash", "-s", "--", *words]
         done = subprocess.run(command, input=text, env={**os.environ, **environment}, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
+        return done.stderr
 
     def link(self, name: str, address: str | None = None) -> None:
         """Add a device with this name, which leads to another one."""

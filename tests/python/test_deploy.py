@@ -489,7 +489,8 @@ def test_the_script_of_hosts_changes_a_tagger_that_is_attached(tmp_path):
         for attached in (None, None, "of another version"):
             if attached:
                 (tmp_path / "flowloom.attached").write_text(attached)
-            space.script(script, "eth0", PATH=f"{tmp_path}:{os.environ['PATH']}")
+            warned = space.script(script, "eth0", PATH=f"{tmp_path}:{os.environ['PATH']}")
+            assert ("eth0: a tagger of another version gave way" in warned) == bool(attached), warned
     said = (tmp_path / "flowloom.log").read_text().splitlines()
     change, attach = (f"pias {verb} eth0 --thresholds 20kB,100kB" for verb in ("set", "attach"))
     anew = [change, "pias detach eth0", attach]

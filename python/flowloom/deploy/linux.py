@@ -314,7 +314,9 @@ def host(plan: Plan) -> File | None:
             block.add(
                 source,
                 f"if ! {tagger.change} {given} 2> /dev/null; then",
-                f'  {tagger.detach} "$dev" 2> /dev/null || true',
+                f'  if {tagger.detach} "$dev" 2> /dev/null; then',
+                '    echo "$dev: a tagger of another version gave way. Options other than thresholds are as at first." >&2',
+                "  fi",
                 f"  {tagger.command} {given}",
                 "fi",
             )
