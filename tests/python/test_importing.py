@@ -523,6 +523,37 @@ def test_a_log_of_sizes_needs_no_option(tmp_path, text):
     assert importing.read(tmp_path / "log.csv", None).mean == 17.5
 
 
+@pytest.mark.parametrize("names", ["size,cdf", "bytes;F(x)", "Flow Size\tpercent", "nbytes p", "x,y"])
+def test_shares_below_other_names_are_no_log_of_sizes(tmp_path, names):
+    """A log would have each size of the table once, whatever its share."""
+    between = next(sign for sign in ",;\t " if sign in names)
+    rows = [(100, 0.05), (2000, 0.95), (3000, 1)]
+    text = "".join(f"{size}{between}{share}\n" for size, share in rows)
+    with pytest.raises(
+        ScenarioError, match=r"the columns could mean several things; give --as bytes_probability \(mean 1,075 B"
+    ):
+        Imported(tmp_path, x_csv=f"{names}\n{text}")
+    percent = "".join(f"{size}{between}{100 * share}\n" for size, share in rows)
+    made = Imported(tmp_path, x_csv=f"{names}\n{percent}")
+    # Linear between the points: 0.05 * 100 + 0.9 * 1050 + 0.05 * 2500 = 1075.
+    assert importing.read(tmp_path / "x.csv", None).mean == pytest.approx(1075) and made.says("read as bytes_percent")
+
+
+@pytest.mark.parametrize(
+    "text", ["bytes,start\n5,0\n7,1\n", "id,bytes\n5,7\n7,100\n", "bytes,port\n5,100\n", "size,ttl\n5,100\n6,99\n"]
+)
+def test_logs_with_few_columns_stay_logs(tmp_path, text):
+    made = Imported(tmp_path, x_csv=text)
+    assert importing.read(tmp_path / "x.csv", None).dialect == "flows"
+    assert made.says("Columns that are not read: ")
+
+
+def test_commas_in_numbers_of_a_table_are_no_columns(tmp_path):
+    """A row that cannot be read must not be taken for a line of names: the rest would be another distribution."""
+    with pytest.raises(ScenarioError, match=r"x.csv:1: not a row of numbers: 100;0,5"):
+        Imported(tmp_path, {"x_csv": "bytes_probability"}, x_csv="100;0,5\n200;1\n")
+
+
 def test_a_parquet_file_with_sizes_alone(tmp_path):
     pq.write_table(pa.table({"bytes": [5, 5]}), tmp_path / "x.parquet")
     assert importing.read(tmp_path / "x.parquet", None).points == [(5.0, 1.0)]
