@@ -576,6 +576,20 @@ def test_sizes_that_could_be_packets_come_with_what_each_reading_means(tmp_path)
         Imported(tmp_path, sizes_txt="1 1 0.5\n2 1 1\n")
 
 
+def test_a_name_that_two_hosts_have_is_no_end_of_a_flow(tmp_path):
+    """The first of them is as likely meant as the second."""
+    graph = """graph [
+        node [ id 5 label "a" ] node [ id 6 label "a" ] node [ id 7 label "b" ] node [ id 8 label "5" ]
+        edge [ source 5 target 6 ] edge [ source 6 target 7 ] edge [ source 7 target 8 ]
+    ]"""
+    log = "start_s,src,dst,bytes\n0,{},b,1000\n"
+    complaint = 'log.csv: a flow ends or begins at "a", but 2 hosts of net.gml have this name; give their ids, 5; 6'
+    with pytest.raises(ScenarioError, match=re.escape(complaint)):
+        Imported(tmp_path, net_gml=graph, log_csv=log.format("a"))
+    # Host 5 is the first one, whose id it is, and not the last, whose label it is.
+    assert Imported(tmp_path, net_gml=graph, log_csv=log.format("5")).flows() == [("0", "0", "2", "1000")]
+
+
 def test_hosts_with_several_links_and_hosts_that_are_joined_directly(tmp_path):
     text = "5 1 6\n4\n0 4 1Gbps 1us 0\n0 1 1Gbps 1us 0\n1 4 1Gbps 1us 0\n2 3 1Gbps 3us 0\n1 4 1Gbps 1us 0.5\n2 4 1Gbps 1us 0\n"
     # The only link of host 3 leads to host 2, which forwards nothing.

@@ -96,5 +96,11 @@ def read(source: Source, name: str | None) -> Topology | Workload:
         if (why := entry.reason(source)) is not None:
             source.reading = f"read as {entry.about}, because {why}"
             return entry.read(source)
-    begins = "it is not UTF-8 text" if source.binary else f'it begins with "{shown(source.head[0])}"' if source.head else "it is empty"
+    begins = (
+        "it is not UTF-8 text"
+        if source.binary
+        else f'it begins with "{shown(source.head[0])}"'
+        if source.head
+        else "it is empty"
+    )
     raise source.wrong(None, f"this is no format that is read: {begins}; if it is one, say which with --as: {', '.join(names)}")
