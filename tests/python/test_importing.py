@@ -576,6 +576,23 @@ def test_sizes_that_could_be_packets_come_with_what_each_reading_means(tmp_path)
         Imported(tmp_path, sizes_txt="1 1 0.5\n2 1 1\n")
 
 
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("between", [",", ";", "\t"])
+def test_numbers_that_count_rows_and_columns_are_names(tmp_path, first, between):
+    """Tables are often written with the numbers of their rows. As cells, they would be one more node with links of its own."""
+    rows = [["", first, first + 1, first + 2], [first, 0, 7, ""], [first + 1, 7, 0, 2], [first + 2, "", 2, 0]]
+    text = "".join(between.join(map(str, row)) + "\n" for row in rows)
+    log = f"start_s,src,dst,bytes\n0,{first},{first + 1},5\n"
+    made = Imported(tmp_path, {"net_csv": "distances_km"}, net_csv=text, log_csv=log)
+    assert sorted(link[3] for link in made.links()) == ["10us", "1us", "1us", "1us", "35us"]
+    assert made.flows() == [("0", "0", "1", "5")]
+
+
+def test_distances_along_a_line_are_no_names(tmp_path):
+    made = Imported(tmp_path, {"net_csv": "distances_km"}, net_csv=",1,2,3\n1,,1,2\n2,1,,1\n3,2,1,\n")
+    assert len(made.names("host")) == 4
+
+
 def test_a_name_that_two_hosts_have_is_no_end_of_a_flow(tmp_path):
     """The first of them is as likely meant as the second."""
     graph = """graph [
