@@ -200,6 +200,21 @@ def figure_with(papers: Path, old: str, new: str) -> schema.Figure:
         ("[scale.quick]", "[scale.quick]\nset = 3", r"set: must be a list, not 3"),
         ("title =", 'extends = "fig1.toml"\ntitle =', r"fig1\.toml:1: extends: the figure extends itself"),
         ("title =", 'extends = "fig9.toml"\ntitle =', r"cannot read the figure .*fig9\.toml"),
+        (
+            "[scale.quick]",
+            '[[axis]]\nname = "w"\nkey = "workload"\nvalues = [{ kind = "burst" }]\n[scale.quick]',
+            r"fig1\.toml:3: axis: axis load has no effect: axis w, which comes after it, sets the whole table workload; let w",
+        ),
+        (
+            "[scale.quick]",
+            '[[tune]]\nminimise = "nfct"\nkeys = { "workload.load" = [0.1, 0.2] }\n[scale.quick]',
+            r"a tuning cannot try values of workload\.load, as axis load sets workload\.load",
+        ),
+        (
+            "[scale.quick]",
+            '[[tune]]\nminimise = "nfct"\nkeys = { transport = [{ name = "phost" }, { name = "tcp" }] }\n[scale.quick]',
+            r"a tuning cannot try values of transport, as axis transport sets transport\.name",
+        ),
     ],
 )
 def test_a_mistake_is_told_with_its_line_and_what_would_be_right(papers, old, new, complaint):
