@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -112,6 +113,15 @@ def test_a_value_given_twice_is_not_another_seed(scenario, values):
     with pytest.raises(ScenarioError, match=r"^workload\.sizes: .* is given twice; give each value once$"):
         flowloom.sweep(scenario, {"workload.sizes": values}, executor=executor)
     assert executor.submitted == 0
+
+
+@pytest.mark.parametrize(("values", "found"), [(0.5, "0.5"), (None, "None"), ("0.5", 'the text "0.5"'), ([], "no values")])
+def test_an_axis_needs_a_list(scenario, values, found):
+    complaint = f"workload.load: found {found}; an axis needs a list of values, such as [0.5, 0.8]"
+    with pytest.raises(ScenarioError, match=re.escape(complaint)):
+        flowloom.sweep(scenario, {"workload.load": values})
+    with pytest.raises(ScenarioError, match=re.escape(complaint)):
+        flowloom.compare(scenario, ["phost"], over={"workload.load": values})
 
 
 def test_a_key_before_the_table_that_replaces_it_is_an_error(scenario):
