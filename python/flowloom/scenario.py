@@ -142,7 +142,8 @@ class Scenario:
         for name in sorted(named_files(tomllib.loads(resolved))):
             digest.update(f"\n{name}\n".encode())
             try:
-                digest.update((folder / name).read_bytes())
+                for part in storage.parts(folder / name):
+                    digest.update(part)
             except OSError as error:
                 self.plan()  # the simulator cannot read it either, and knows which key and line name it
                 raise _native.ScenarioError(f"cannot read {shown(folder / name, 200)}: {error.strerror}") from error
