@@ -311,6 +311,19 @@ def test_an_axis_may_mix_numbers_and_texts(papers, tmp_path):
     assert set(pa.Table.from_pylist(grid.rows(["nfct"]))["load"].to_pylist()) == {"0.3", "0.6"}
 
 
+@pytest.mark.parametrize("kind", ["lines", "bars"])
+@pytest.mark.parametrize("rest", ["", "log_y = true", "y_min = 5", "log_y = true\ny_min = 5"])
+@pytest.mark.parametrize("value", [0.0, 1.0, None])
+def test_a_panel_may_have_nothing_above_its_base(papers, tmp_path, kind, rest, value):
+    """Metrics such as drops are often 0 at every point. No warning of the drawing library reaches the user."""
+    text = FIGURE.replace('kind = "lines"', f'kind = "{kind}"').replace('y = "slowdown.mean"', f'y = "nfct"\n{rest}')
+    (papers / "fig1.toml").write_text(text)
+    figure = reader.read(papers / "fig1.toml")
+    runs = [PlannedRun(at.point, 1, {}, "", Job("", None, f"{n}")) for n, at in enumerate(settings(figure, "quick"))]
+    grid = Grid(figure, runs, {run.job.key: Silenced({"nfct": value, "transport": "phost"}, "", {}) for run in runs})
+    assert all(path.stat().st_size for path in drawing.draw(grid, tmp_path / "drawn", ""))
+
+
 class Silenced(Results):
     """Made-up results, which have no warnings."""
 
