@@ -17,7 +17,7 @@ from flowloom.frames import Framed
 from flowloom.overlays import Overlay
 from flowloom.progress import Reporter
 from flowloom.results import Results
-from flowloom.scenario import Scenario, Source, dotted
+from flowloom.scenario import Scenario, Source, dotted, within
 from flowloom.stats import Estimate, estimate
 from flowloom.sweeps import COLUMN, IncompleteSweep, Place, Sweep, check_grid, read_sweep, run_places
 from flowloom.variants import Variant, check_unlike
@@ -265,7 +265,7 @@ def _axis(over: Mapping[str, Sequence[Any]] | None, variants: Sequence[Variant])
     axis = Axis.of(key, values)
     for variant in variants:
         for other in variant.changes:
-            if f"{key}.".startswith(f"{other}.") or f"{other}.".startswith(f"{key}."):
+            if within(key, other) or within(other, key):
                 what = f'variant "{variant.label}" sets {other}' if not variant.plain else "the transports set it"
                 raise ScenarioError(f"over {shown(key)}: {what}; vary another key, or leave it out of the variants")
     return axis

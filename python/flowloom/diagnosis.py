@@ -244,7 +244,7 @@ def _finished(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[F
         yield Finding(
             "problem",
             f"{missing} of {summary['flows']} flows did not finish; slowdowns and FCTs do not count them, and therefore "
-            f"look better than they are; raise or remove run.time_limit{_losses(summary)}",
+            f"look better than they are; {_remedy(missing, spec)}{_losses(summary)}",
             "unfinished",
         )
     if waiting := summary["not_started"]:
@@ -257,6 +257,14 @@ def _finished(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[F
                 f"{some}, because simulated time ends after 10,000,000 s; no other number counts them; let them start earlier",
                 "not started",
             )
+
+
+def _remedy(missing: int, spec: Mapping[str, Any]) -> str:
+    """Say how flows could finish. No run waits for background flows, and without a size they have no end."""
+    endless = sum(each.get("pairs", 1) for each in spec["workload"].get("background", []) if "size" not in each)
+    if spec["metrics"]["background"] and missing <= endless:
+        return "background flows have no end without workload.background.size; give it, or leave them out (metrics.background)"
+    return "raise or remove run.time_limit"
 
 
 def _arrives_over_time(workload: Mapping[str, Any]) -> bool:

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import json
 import os
+import threading
 import time
 import tomllib
 from collections.abc import Callable, Mapping
@@ -35,16 +36,25 @@ def _defaults(described: Callable[[], str]) -> dict[str, dict[str, Any]]:
 
 
 class _Recorder:
-    """Keeps what a run records over its course. An exception in the block deletes it."""
+    """Keeps what a run records over its course. An exception in the block deletes it.
+
+    The simulator's thread calls `take`. A run that was told to stop can be in such a call for longer than is waited for the
+    run, as the first one imports libraries. The block ends after the call, since Python must not end while a thread is in it.
+    """
 
     def __init__(self) -> None:
         self._series, self._trace = series.Writer(), traces.Writer()
+        self._taking = threading.Lock()
+        self._over = False
 
     def take(self, name: str, part: bytes | Mapping[str, Any]) -> None:
-        if isinstance(part, bytes):
-            self._trace.take(name, part)
-        else:
-            self._series.take(name, part)
+        with self._taking:
+            if self._over:
+                raise RuntimeError("the run was left")
+            if isinstance(part, bytes):
+                self._trace.take(name, part)
+            else:
+                self._series.take(name, part)
 
     def close(self) -> tuple[series.Series, traces.Trace]:
         return self._series.close(), self._trace.close()
@@ -54,6 +64,8 @@ class _Recorder:
 
     def __exit__(self, kind: object, *_: object) -> None:
         if kind:
+            with self._taking:
+                self._over = True
             self._series.discard()
             self._trace.discard()
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,8 +28,8 @@ class Flow(NamedTuple):
     coflow: int | None = None
     id: int | None = None
     """A number by which others can wait for it."""
-    after: Sequence[int | str] = ()
-    """For which flows it waits: their ids, or texts such as `7@begun+0.001`."""
+    after: Sequence[int | str] | str = ()
+    """For which flows it waits: their ids, or texts such as `7@begun+0.001`; or all of them in one text, as in the file."""
 
 
 def write_trace(path: str | os.PathLike[str], flows: Iterable[Flow | Mapping[str, Any] | Sequence[Any]]) -> int:
@@ -70,19 +73,26 @@ def _line(number: int, flow: Flow | Mapping[str, Any] | Sequence[Any]) -> str:
     except TypeError as error:
         wants = ", ".join(Flow._fields)
         raise ScenarioError(f"flow {number}: {shown(flow)} is no flow ({error}); it has {wants}") from None
-    cells = [*map(_cell, flow[:-1]), " ".join(map(_cell, flow.after))]
-    for name, cell in zip(Flow._fields, cells, strict=True):
-        if any(sign in cell for sign in ",\n\r") or cell != cell.strip():
-            raise ScenarioError(
-                f'flow {number}: {name} is "{shown(cell)}"; a value has no comma, line break, or blank at its ends'
-            )
-    return ",".join(cells)
+    # A text is a sequence, too: of its characters, which would be other flows.
+    after = [flow.after] if isinstance(flow.after, str) else flow.after
+    if not isinstance(after, Iterable):
+        raise ScenarioError(f"flow {number}: after is {shown(repr(after))}; it is a list of ids, such as [7], or a text")
+    *names, last = Flow._fields
+    cells = [_cell(number, name, value) for name, value in zip(names, flow[:-1], strict=True)]
+    return ",".join([*cells, " ".join(_cell(number, last, each) for each in after)])
 
 
-def _cell(value: Any) -> str:
-    # As a text, a number of numpy can have its type around it; a float has as many digits as it needs.
+def _cell(number: int, name: str, value: Any) -> str:
     if value is None:
         return ""
-    if isinstance(value, str):
-        return value
-    return repr(value.item() if hasattr(value, "item") else value)
+    if hasattr(value, "item"):
+        with contextlib.suppress(ValueError):  # it is an array
+            value = value.item()  # as a text, a number of numpy can have its type around it
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal | str):
+        raise ScenarioError(f"flow {number}: {name} is {shown(repr(value))}; a value is a number, a text or None")
+    cell = str(value)  # a float has as many digits as it needs
+    if isinstance(value, float | Decimal) and not math.isfinite(value):
+        raise ScenarioError(f"flow {number}: {name} is {cell}, which is no value; None says nothing")
+    if any(sign in cell for sign in ",\n\r") or cell != cell.strip():
+        raise ScenarioError(f'flow {number}: {name} is "{shown(cell)}"; a value has no comma, line break, or blank at its ends')
+    return cell

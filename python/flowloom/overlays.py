@@ -173,11 +173,11 @@ def _flows(table: Records) -> pa.Table:
     if not measures:
         raise table.wrong_head(_FLOWS)
     rows = [_flow(row, measures) for row in table.rows]
-    known = ["bytes"]
-    known += ["slowdown"] if "slowdown" in measures or "optimum" in table.columns else []
-    known += ["fct_us"] if time or "optimum" in table.columns else []
     columns = dict(zip(("bytes", "slowdown", "fct_us"), zip(*rows, strict=True), strict=True))
-    return pa.table({name: pa.array(columns[name], "float64") for name in known})
+    # The optimum gives the other measure, where it is known.
+    asked = {"slowdown": "slowdown" in measures, "fct_us": time in measures}
+    known = [name for name, given in asked.items() if given or any(value is not None for value in columns[name])]
+    return pa.table({name: pa.array(columns[name], "float64") for name in ("bytes", *known)})
 
 
 def _flow(row: Row, measures: Sequence[str]) -> tuple[float, float | None, float | None]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import math
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +11,9 @@ from typing import Any, NamedTuple
 from flowloom import storage
 from flowloom._native import ScenarioError
 from flowloom.words import shown
+
+LARGEST = 1e100
+"""The largest number. No measurement is larger, and sums and squares of such numbers are numbers."""
 
 
 class Row(NamedTuple):
@@ -27,7 +29,7 @@ class Row(NamedTuple):
         empty = not value.strip() if isinstance(value, str) else isinstance(value, float) and math.isnan(value)
         return None if empty else value
 
-    def number(self, name: str, what: str, most: float = sys.float_info.max) -> float | None:
+    def number(self, name: str, what: str, most: float = LARGEST) -> float | None:
         """Return the number in a cell, from 0 to `most`; None if the cell is empty."""
         value = self.cell(name)
         try:

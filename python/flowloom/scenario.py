@@ -142,7 +142,8 @@ class Scenario:
         for name in sorted(named_files(tomllib.loads(resolved))):
             digest.update(f"\n{name}\n".encode())
             try:
-                digest.update((folder / name).read_bytes())
+                for part in storage.parts(folder / name):
+                    digest.update(part)
             except OSError as error:
                 self.plan()  # the simulator cannot read it either, and knows which key and line name it
                 raise _native.ScenarioError(f"cannot read {shown(folder / name, 200)}: {error.strerror}") from error
@@ -248,15 +249,23 @@ def dotted(changes: Mapping[str, V]) -> dict[str, V]:
     """Return what is given for keys, by the keys as the simulator has them: dotted, where they may be joined with `__`.
 
     Raises:
-        ScenarioError: A key is given twice.
+        ScenarioError: A key is given twice, or before a table that replaces it.
     """
     found: dict[str, V] = {}
     for written, value in changes.items():
         key = written.strip().replace("__", ".")
         if key in found:
             raise _native.ScenarioError(f"{shown(key)} is given twice; give each key once")
+        if lost := next((other for other in found if within(other, key)), None):
+            whole = f"{shown(key)}, which comes after it, is the whole table"
+            raise _native.ScenarioError(f"{shown(lost)} has no effect: {whole}; give {shown(key)} first")
         found[key] = value
     return found
+
+
+def within(key: str, table: str) -> bool:
+    """Return whether a dotted key is `table` or lies in it."""
+    return f"{key}.".startswith(f"{table}.")
 
 
 _OVERRIDE = re.compile(r"--set ([\w.-]+)=", re.ASCII)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import secrets
@@ -55,6 +56,19 @@ def is_endless(path: Path) -> bool:
     except OSError:
         return False
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or (stat.S_ISFIFO(mode) and str(path).startswith(_INHERITED)))
+
+
+def parts(path: Path) -> Iterator[bytes]:
+    """Yield the content of a file, a megabyte at a time.
+
+    Raises:
+        OSError: It cannot be read, or reading it may never end.
+    """
+    if is_endless(path):
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+    with path.open("rb") as file:
+        while part := file.read(1 << 20):
+            yield part
 
 
 @contextlib.contextmanager

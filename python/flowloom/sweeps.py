@@ -485,8 +485,12 @@ def check_grid(axes: Mapping[str, Sequence[Any]], wanted: Any) -> int:
     for key, values in axes.items():
         if not key:
             raise ScenarioError("the key of an axis is empty; give a key of the scenario, such as workload.load")
-        if isinstance(values, str) or not len(values):
-            found = f'the text "{shown(values)}"' if isinstance(values, str) else "no values"
+        found = f'the text "{shown(values)}"' if isinstance(values, str) else ""
+        if not hasattr(values, "__len__"):
+            found = shown(repr(values))
+        elif not len(values):
+            found = "no values"
+        if found:
             raise ScenarioError(f"{shown(key)}: found {found}; an axis needs a list of values, such as [0.5, 0.8]")
         if twice := _twice(values):
             raise ScenarioError(f"{shown(key)}: {shown(twice)} is given twice; give each value once")

@@ -337,6 +337,11 @@ def test_our_own_flows_beside_ours_have_our_own_numbers(scenario, tmp_path):
         ("# from another tool\n\nid, bytes, start, finish\n7, 1000, 0.5, 0.501\n8, 10, 0, 0.25\n", None, [1000, 250_000]),
         ("bytes,fct_us,optimum\n1000,30,0.00001\n2000,,0.1\n", [3, None], [30, None]),
         ("bytes,slowdown,optimum,start,finish\n1000,3,0.00001,0,0.000025\n", [3], [30]),
+        # A start without an end, or an optimum that is empty, gives no completion time.
+        ("bytes,slowdown,start\n1000,3,0\n", [3], None),
+        ("bytes,slowdown,optimum\n1000,3,\n", [3], None),
+        ("bytes,fct_us,optimum\n1000,3,\n", None, [3]),
+        ("bytes,slowdown,fct_us\n1000,,\n", [None], [None]),
     ],
 )
 def test_flows_have_the_measure_that_follows_from_their_columns(tmp_path, text, slowdowns, times):
@@ -385,6 +390,7 @@ def test_points_lie_on_the_axis(tmp_path, axis, text, x, y):
         (None, "bytes,slowdown\n1,fast\n", 'f.csv:2: column slowdown: "fast" is not a slowdown'),
         (None, "bytes,slowdown\n1,nan\n", 'f.csv:2: column slowdown: "nan" is not a slowdown'),
         (None, "bytes,slowdown\n1,0\n", "f.csv:2: column slowdown: 0 is not a slowdown"),
+        (None, "bytes,slowdown\n1,1e308\n", 'f.csv:2: column slowdown: "1e308" is not a slowdown'),
         (None, "bytes,slowdown,fct_us\n1,2,\n", "f.csv:2: column fct_us is empty, but slowdown is not"),
         (None, "bytes,start,finish\n1,2,1\n", "f.csv:2: column start must have a time that is not after finish"),
         (LOADS, "bytes,slowdown\n1,2\n", "flows have no place on the axis workload.load"),

@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +26,7 @@ from typer.testing import CliRunner
 
 import flowloom
 from conftest import HANG_S, SMALL, eventually
-from flowloom import ScenarioError, integrity
+from flowloom import ScenarioError, engine, integrity, series
 from flowloom.cli import app
 from flowloom.progress import Silent
 from flowloom.results import MARKER
@@ -404,6 +405,26 @@ def test_setting_up_shows_progress_and_can_be_interrupted(fork_server, scenario,
     assert "Traceback" not in stderr
     # The workers of a sweep plan its runs, so there is a folder for them.
     assert not (tmp_path / "out").exists() if command == "run" else not [*(tmp_path / "out").rglob("summary.json")]
+
+
+def test_a_run_that_is_left_has_left_python(scenario, monkeypatch):
+    """The simulator's thread may be in Python when a run is stopped, and Python must not end before it has come back."""
+    called, back = threading.Event(), threading.Event()
+
+    def slow(*_: object) -> None:
+        called.set()
+        time.sleep(1.5)  # longer than a run is waited for
+        back.set()
+
+    def stop(*_: object) -> None:
+        if called.is_set():
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(series.Writer, "take", slow)
+    plan = flowloom.Scenario.of(scenario).plan()
+    with pytest.raises(KeyboardInterrupt):
+        engine.execute(plan, stop)
+    assert back.is_set()
 
 
 LONG = "workload.flows=300001,300002"

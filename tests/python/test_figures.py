@@ -200,6 +200,21 @@ def figure_with(papers: Path, old: str, new: str) -> schema.Figure:
         ("[scale.quick]", "[scale.quick]\nset = 3", r"set: must be a list, not 3"),
         ("title =", 'extends = "fig1.toml"\ntitle =', r"fig1\.toml:1: extends: the figure extends itself"),
         ("title =", 'extends = "fig9.toml"\ntitle =', r"cannot read the figure .*fig9\.toml"),
+        (
+            "[scale.quick]",
+            '[[axis]]\nname = "w"\nkey = "workload"\nvalues = [{ kind = "burst" }]\n[scale.quick]',
+            r"fig1\.toml:3: axis: axis load has no effect: axis w, which comes after it, sets the whole table workload; let w",
+        ),
+        (
+            "[scale.quick]",
+            '[[tune]]\nminimise = "nfct"\nkeys = { "workload.load" = [0.1, 0.2] }\n[scale.quick]',
+            r"a tuning cannot try values of workload\.load, as axis load sets workload\.load",
+        ),
+        (
+            "[scale.quick]",
+            '[[tune]]\nminimise = "nfct"\nkeys = { transport = [{ name = "phost" }, { name = "tcp" }] }\n[scale.quick]',
+            r"a tuning cannot try values of transport, as axis transport sets transport\.name",
+        ),
     ],
 )
 def test_a_mistake_is_told_with_its_line_and_what_would_be_right(papers, old, new, complaint):
@@ -294,6 +309,19 @@ def test_an_axis_may_mix_numbers_and_texts(papers, tmp_path):
     summary = {"slowdown": {"mean": 1.0}, "nfct": 1.0, "transport": "phost"}
     grid = Grid(figure, runs, {run.job.key: Silenced(summary, "", {}) for run in runs})
     assert set(pa.Table.from_pylist(grid.rows(["nfct"]))["load"].to_pylist()) == {"0.3", "0.6"}
+
+
+@pytest.mark.parametrize("kind", ["lines", "bars"])
+@pytest.mark.parametrize("rest", ["", "log_y = true", "y_min = 5", "log_y = true\ny_min = 5"])
+@pytest.mark.parametrize("value", [0.0, 1.0, None])
+def test_a_panel_may_have_nothing_above_its_base(papers, tmp_path, kind, rest, value):
+    """Metrics such as drops are often 0 at every point. No warning of the drawing library reaches the user."""
+    text = FIGURE.replace('kind = "lines"', f'kind = "{kind}"').replace('y = "slowdown.mean"', f'y = "nfct"\n{rest}')
+    (papers / "fig1.toml").write_text(text)
+    figure = reader.read(papers / "fig1.toml")
+    runs = [PlannedRun(at.point, 1, {}, "", Job("", None, f"{n}")) for n, at in enumerate(settings(figure, "quick"))]
+    grid = Grid(figure, runs, {run.job.key: Silenced({"nfct": value, "transport": "phost"}, "", {}) for run in runs})
+    assert all(path.stat().st_size for path in drawing.draw(grid, tmp_path / "drawn", ""))
 
 
 class Silenced(Results):

@@ -1,5 +1,9 @@
 """Flows from Python become a trace."""
 
+import math
+from decimal import Decimal
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -37,6 +41,13 @@ def test_flows_of_an_iterator_run(tmp_path):
         ((0, 0, 1, 1, 1, 1, 1, 1, (), 1), "flow 1: .* is no flow"),
         (5, "flow 1: 5 is no flow"),
         ((0, "a,b", 1, 1), 'flow 1: src is "a,b"; a value has no comma'),
+        ((0, 0, 1, 1, math.nan), "flow 1: deadline_s is nan, which is no value; None says nothing"),
+        ((Decimal("inf"), 0, 1, 1), "flow 1: start_s is Infinity, which is no value"),
+        ((Fraction(1, 3), 0, 1, 1), r"flow 1: start_s is Fraction\(1, 3\); a value is a number, a text or None"),
+        ((0, True, 1, 1), "flow 1: src is True; a value is a number, a text or None"),
+        ((0, np.array([0, 1]), 1, 1), "flow 1: src is array.*; a value is a number"),
+        ({"src": 0, "dst": 1, "bytes": 1, "after": 7}, "flow 1: after is 7; it is a list of ids, such as .7., or a text"),
+        ({"src": 0, "dst": 1, "bytes": 1, "after": None}, "flow 1: after is None; it is a list of ids"),
     ],
 )
 def test_a_wrong_flow_is_named_and_replaces_nothing(tmp_path, flow, complaint):
@@ -44,6 +55,29 @@ def test_a_wrong_flow_is_named_and_replaces_nothing(tmp_path, flow, complaint):
     with pytest.raises(flowloom.ScenarioError, match=complaint):
         flowloom.write_trace(tmp_path / "flows.csv", [flowloom.Flow(0, 0, 1, 1), flow])
     assert [path.read_text() for path in tmp_path.iterdir()] == ["as before"]
+
+
+@pytest.mark.parametrize(
+    ("after", "cell"),
+    [
+        ("12", "12"),
+        ("1 12@begun+0.5", "1 12@begun+0.5"),
+        (["12"], "12"),
+        ([1, "12"], "1 12"),
+        (np.array([1, 12]), "1 12"),
+        ("", ""),
+    ],
+)
+def test_a_text_of_ids_is_not_one_of_its_digits(tmp_path, after, cell):
+    """Flow 12 is not the flows 1 and 2."""
+    flows = [flowloom.Flow(0, 0, 1, 1000, id=number) for number in range(13)]
+    flowloom.write_trace(tmp_path / "flows.csv", [*flows, flowloom.Flow(0.5, 1, 2, 1000, after=after)])
+    assert (tmp_path / "flows.csv").read_text().splitlines()[-1].split(",")[-1] == cell
+
+
+def test_decimals_are_numbers(tmp_path):
+    flowloom.write_trace(tmp_path / "flows.csv", [flowloom.Flow(Decimal("0.10"), 0, 1, 1000)])
+    assert (tmp_path / "flows.csv").read_text().splitlines()[-1].startswith("0.10,0,1,1000,")
 
 
 def test_repetitions_and_deciles(tmp_path):

@@ -523,6 +523,37 @@ def test_a_log_of_sizes_needs_no_option(tmp_path, text):
     assert importing.read(tmp_path / "log.csv", None).mean == 17.5
 
 
+@pytest.mark.parametrize("names", ["size,cdf", "bytes;F(x)", "Flow Size\tpercent", "nbytes p", "x,y"])
+def test_shares_below_other_names_are_no_log_of_sizes(tmp_path, names):
+    """A log would have each size of the table once, whatever its share."""
+    between = next(sign for sign in ",;\t " if sign in names)
+    rows = [(100, 0.05), (2000, 0.95), (3000, 1)]
+    text = "".join(f"{size}{between}{share}\n" for size, share in rows)
+    with pytest.raises(
+        ScenarioError, match=r"the columns could mean several things; give --as bytes_probability \(mean 1,075 B"
+    ):
+        Imported(tmp_path, x_csv=f"{names}\n{text}")
+    percent = "".join(f"{size}{between}{100 * share}\n" for size, share in rows)
+    made = Imported(tmp_path, x_csv=f"{names}\n{percent}")
+    # Linear between the points: 0.05 * 100 + 0.9 * 1050 + 0.05 * 2500 = 1075.
+    assert importing.read(tmp_path / "x.csv", None).mean == pytest.approx(1075) and made.says("read as bytes_percent")
+
+
+@pytest.mark.parametrize(
+    "text", ["bytes,start\n5,0\n7,1\n", "id,bytes\n5,7\n7,100\n", "bytes,port\n5,100\n", "size,ttl\n5,100\n6,99\n"]
+)
+def test_logs_with_few_columns_stay_logs(tmp_path, text):
+    made = Imported(tmp_path, x_csv=text)
+    assert importing.read(tmp_path / "x.csv", None).dialect == "flows"
+    assert made.says("Columns that are not read: ")
+
+
+def test_commas_in_numbers_of_a_table_are_no_columns(tmp_path):
+    """A row that cannot be read must not be taken for a line of names: the rest would be another distribution."""
+    with pytest.raises(ScenarioError, match=r"x.csv:1: not a row of numbers: 100;0,5"):
+        Imported(tmp_path, {"x_csv": "bytes_probability"}, x_csv="100;0,5\n200;1\n")
+
+
 def test_a_parquet_file_with_sizes_alone(tmp_path):
     pq.write_table(pa.table({"bytes": [5, 5]}), tmp_path / "x.parquet")
     assert importing.read(tmp_path / "x.parquet", None).points == [(5.0, 1.0)]
@@ -543,6 +574,37 @@ def test_sizes_that_could_be_packets_come_with_what_each_reading_means(tmp_path)
         assert words in str(error.value)
     with pytest.raises(ScenarioError, match=r"ns2_bytes \(mean 1 B, largest 2 B\) or --as ns2_packets \(mean 1,825 B"):
         Imported(tmp_path, sizes_txt="1 1 0.5\n2 1 1\n")
+
+
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("between", [",", ";", "\t"])
+def test_numbers_that_count_rows_and_columns_are_names(tmp_path, first, between):
+    """Tables are often written with the numbers of their rows. As cells, they would be one more node with links of its own."""
+    rows = [["", first, first + 1, first + 2], [first, 0, 7, ""], [first + 1, 7, 0, 2], [first + 2, "", 2, 0]]
+    text = "".join(between.join(map(str, row)) + "\n" for row in rows)
+    log = f"start_s,src,dst,bytes\n0,{first},{first + 1},5\n"
+    made = Imported(tmp_path, {"net_csv": "distances_km"}, net_csv=text, log_csv=log)
+    assert sorted(link[3] for link in made.links()) == ["10us", "1us", "1us", "1us", "35us"]
+    assert made.flows() == [("0", "0", "1", "5")]
+
+
+def test_distances_along_a_line_are_no_names(tmp_path):
+    made = Imported(tmp_path, {"net_csv": "distances_km"}, net_csv=",1,2,3\n1,,1,2\n2,1,,1\n3,2,1,\n")
+    assert len(made.names("host")) == 4
+
+
+def test_a_name_that_two_hosts_have_is_no_end_of_a_flow(tmp_path):
+    """The first of them is as likely meant as the second."""
+    graph = """graph [
+        node [ id 5 label "a" ] node [ id 6 label "a" ] node [ id 7 label "b" ] node [ id 8 label "5" ]
+        edge [ source 5 target 6 ] edge [ source 6 target 7 ] edge [ source 7 target 8 ]
+    ]"""
+    log = "start_s,src,dst,bytes\n0,{},b,1000\n"
+    complaint = 'log.csv: a flow ends or begins at "a", but 2 hosts of net.gml have this name; give their ids, 5; 6'
+    with pytest.raises(ScenarioError, match=re.escape(complaint)):
+        Imported(tmp_path, net_gml=graph, log_csv=log.format("a"))
+    # Host 5 is the first one, whose id it is, and not the last, whose label it is.
+    assert Imported(tmp_path, net_gml=graph, log_csv=log.format("5")).flows() == [("0", "0", "2", "1000")]
 
 
 def test_hosts_with_several_links_and_hosts_that_are_joined_directly(tmp_path):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -112,6 +113,31 @@ def test_a_value_given_twice_is_not_another_seed(scenario, values):
     with pytest.raises(ScenarioError, match=r"^workload\.sizes: .* is given twice; give each value once$"):
         flowloom.sweep(scenario, {"workload.sizes": values}, executor=executor)
     assert executor.submitted == 0
+
+
+@pytest.mark.parametrize(("values", "found"), [(0.5, "0.5"), (None, "None"), ("0.5", 'the text "0.5"'), ([], "no values")])
+def test_an_axis_needs_a_list(scenario, values, found):
+    complaint = f"workload.load: found {found}; an axis needs a list of values, such as [0.5, 0.8]"
+    with pytest.raises(ScenarioError, match=re.escape(complaint)):
+        flowloom.sweep(scenario, {"workload.load": values})
+    with pytest.raises(ScenarioError, match=re.escape(complaint)):
+        flowloom.compare(scenario, ["phost"], over={"workload.load": values})
+
+
+def test_a_key_before_the_table_that_replaces_it_is_an_error(scenario):
+    """Its values would be labels of runs that do not differ in them."""
+    executor = Counting()
+    tables = [{"kind": "burst", "sizes": "web_search", "flows": 3}, {"kind": "burst", "sizes": "imc10", "flows": 3}]
+    complaint = r"workload\.flows has no effect: workload, which comes after it, is the whole table; give workload first"
+    with pytest.raises(ScenarioError, match=f"^{complaint}"):
+        flowloom.sweep(scenario, {"workload.flows": [5, 6], "workload": tables}, executor=executor)
+    with pytest.raises(ScenarioError, match=f'^variant "a": {complaint}'):
+        flowloom.compare(scenario, variants={"a": {"workload.flows": 5, "workload": tables[0]}}, executor=executor)
+    with pytest.raises(ScenarioError, match=f"^{complaint}"):
+        flowloom.run(scenario, {"workload.flows": 5, "workload": tables[0]})
+    assert executor.submitted == 0
+    done = flowloom.sweep(scenario, {"workload": tables, "workload.flows": [5, 6]}, executor=executor)
+    assert [run.results.summary["flows"] for run in done] == [5, 6, 5, 6]
 
 
 def test_a_key_is_the_same_however_it_is_written(scenario):

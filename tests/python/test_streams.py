@@ -126,6 +126,22 @@ def test_a_named_pipe_is_refused_and_not_waited_for(tmp_path, monkeypatch, words
     assert f"{pipe}: it is not a regular file" in done.stderr
 
 
+@pytest.mark.parametrize(
+    "words",
+    ["run P", "doctor P", "show P", "compare P --transports phost,tcp --jobs 1", "sweep P --vary workload.repeat=1,2 --jobs 1"],
+)
+@pytest.mark.parametrize("make", [os.mkfifo, lambda name: Path(name).symlink_to("/dev/full")], ids=["pipe", "device"])
+def test_a_scenario_that_names_a_pipe_or_a_device_is_refused(tmp_path, monkeypatch, words, make):
+    """Who reads it to its end waits for ever, or fills the memory."""
+    monkeypatch.chdir(tmp_path)
+    make("flows.csv")
+    workload = '[workload]\nkind = "trace"\nfile = "flows.csv"'
+    Path("pipe.toml").write_text(f'[topology]\nkind = "single_switch"\n{workload}\n[transport]\nname = "phost"\n')
+    done = CliRunner().invoke(app, ["pipe.toml" if word == "P" else word for word in words.split()])
+    assert done.exit_code == 2
+    assert re.search(r'pipe\.toml:5: workload\.file: cannot read "flows\.csv": it is not a regular file', done.stderr)
+
+
 @pytest.mark.parametrize("redirection", ['/dev/stdin < "$S"', '/dev/stdin < <(cat "$S")', '<(cat "$S")'])
 def test_a_scenario_may_come_from_standard_input_or_a_command(scenario, redirection):
     command = f"{sys.executable} -m flowloom run --set workload.flows=20 {redirection}"

@@ -300,6 +300,19 @@ def test_what_sizes_can_be_given_as(tmp_path):
     assert sizes.at(np.array([500.0, 1000.0]))[0] == pytest.approx([1 / 3, 2 / 3])
 
 
+@pytest.mark.parametrize("load", ["0.8", None, {"a": 1}, [None], b"0.8"])
+def test_what_is_no_load_is_named(load):
+    with pytest.raises(ScenarioError, match=r"^load .*: give a (number|load) above 0 and below 1"):
+        flowloom.thresholds("web_search", load, 3)
+
+
+def test_a_load_may_be_a_number_of_numpy():
+    found = [
+        flowloom.thresholds("web_search", load, 2).thresholds for load in (0.5, np.float32(0.5), np.array([0.5]), [0.5, 0.5])
+    ]
+    assert found[1:] == found[:1] * 3
+
+
 def test_how_many_queues_sizes_can_tell_apart():
     assert TWO.queues == 2
     assert Sizes.through("one", [(PACKET, 1.0)]).queues == 1

@@ -377,3 +377,25 @@ def test_a_timeout_below_a_round_trip_is_told_before_the_run_and_with_its_result
     # On the network of its paper, the default suits.
     results = flowloom.run(scenario, transport__name="pfabric", workload__flows=60)
     assert results.summary["misfits"] == [] and results.warnings == []
+
+
+@pytest.mark.parametrize(
+    ("background", "limit", "remedy"),
+    [
+        ({"src": 0, "dst": 1}, {}, "have no end without workload.background.size"),
+        ({"pairs": 2}, {}, "have no end without workload.background.size"),
+        ({"src": 0, "dst": 1}, {"time_limit": "4us"}, "raise or remove run.time_limit"),
+        ({"src": 0, "dst": 1, "size": "10MB"}, {"time_limit": "1ms"}, "raise or remove run.time_limit"),
+    ],
+)
+def test_background_flows_without_an_end_are_not_for_a_time_limit(background, limit, remedy):
+    """The run does not wait for them, so no limit is too low for them."""
+    scenario = {
+        "topology": {"kind": "single_switch", "hosts": 4},
+        "workload": {"kind": "burst", "sizes": {"fixed": "10kB"}, "flows": 3, "background": [background]},
+        "transport": {"name": "tcp"},
+        "metrics": {"background": True},
+        "run": limit,
+    }
+    (found,) = (each for each in flowloom.run(scenario).warnings if each.flag == "unfinished")
+    assert remedy in found.text

@@ -224,8 +224,13 @@ def _checks(figure: Figure) -> list[Any]:
 
 def _files(figure: Figure, tables: Sequence[Table]) -> list[list[str]]:
     """Return the files that the scenarios refer to, with a hash of each file's content."""
-    names = sorted({name for table in tables for name in named_files(table)})
-    return [[name, hashlib.sha256((figure.scenario.parent / name).read_bytes()).hexdigest()] for name in names]
+    found = []
+    for name in sorted({name for table in tables for name in named_files(table)}):
+        digest = hashlib.sha256()
+        for part in storage.parts(figure.scenario.parent / name):
+            digest.update(part)
+        found.append([name, digest.hexdigest()])
+    return found
 
 
 def _number(expression: str, summary: Mapping[str, Any]) -> str:

@@ -180,6 +180,7 @@ def overrides(pairs: Sequence[str] | None, seed: int | None, later: Iterable[tup
         ScenarioError: A value of --set is not a key with a value.
     """
     from flowloom._native import ScenarioError
+    from flowloom.scenario import within
 
     for pair in pairs or ():
         key, equals, _ = pair.partition("=")
@@ -191,7 +192,7 @@ def overrides(pairs: Sequence[str] | None, seed: int | None, later: Iterable[tup
     for option, key in reversed(given):
         if (option, key) in last:
             continue
-        if winner := next((other for other, set_ in last if f"{key}.".startswith(f"{set_}.")), None):
+        if winner := next((other for other, set_ in last if within(key, set_)), None):
             typer.echo(f"note: {shown(option)} has no effect: {shown(winner)} replaces it", err=True)
         last.append((option, key))
     return (*(pairs or ()), *(() if seed is None else (f"run.seed={seed}",)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from flowloom.demotion.snippet import snippet
 from flowloom.demotion.solver import minimise
 from flowloom.metrics import significant
 from flowloom.stats import Estimate
-from flowloom.words import suggestion
+from flowloom.words import shown, suggestion
 
 
 @dataclasses.dataclass(frozen=True)
@@ -195,7 +195,7 @@ def thresholds(
             many queues.
     """
     begin = time.perf_counter()
-    loads = [float(load)] if isinstance(load, int | float) else sorted({float(value) for value in load})
+    loads = _loads(load)
     check(loads, queues, reading, over)
     distribution = Sizes.of(sizes, dialect)
     check_supported(distribution, queues)
@@ -221,6 +221,17 @@ def thresholds(
         for value, cost, search, found in zip(loads, costs, searches, known, strict=True)
     ]
     return Solution(distribution, queues, reading, over, _bytes(chosen), rows, time.perf_counter() - begin)
+
+
+def _loads(load: Any) -> list[float]:
+    """Return the loads, each once. A text is a sequence too, but of no loads."""
+    try:
+        if isinstance(load, Iterable) and not isinstance(load, str):
+            return sorted({float(value) for value in load})
+        return [load + 0.0]
+    except (TypeError, ValueError):
+        wanted = "give a number above 0 and below 1, or a list of such numbers"
+        raise ScenarioError(f"load {shown(repr(load))}: {wanted}") from None
 
 
 def check(loads: Sequence[float], queues: int, reading: str, over: str) -> None:

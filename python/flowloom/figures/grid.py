@@ -19,7 +19,7 @@ from flowloom.figures.schema import SEEDS_MAX, Axis, Figure, Panel, Tune
 from flowloom.figures.tools import TOOLS
 from flowloom.jobs import Blame, Job
 from flowloom.results import Results
-from flowloom.scenario import Scenario, dotted
+from flowloom.scenario import Scenario, dotted, within
 from flowloom.series import instants
 from flowloom.stats import Estimate, estimate, paired_ratios
 from flowloom.summary import MEMBERS
@@ -117,7 +117,7 @@ def _owner(figure: Figure, key: str) -> str:
         if axis.key is None and (found := _ruled(figure, axis, key))
     ]
     for what, owned, table in [*keyed, *tuned, *ruled]:
-        if _within(owned, key) or _within(key, owned):
+        if within(owned, key) or within(key, owned):
             name = "this key" if owned == key else owned
             return f"{what.format(name)}; a figure that extends it can have its own {table}"
     return ""
@@ -138,9 +138,9 @@ def _said(keys: Mapping[str, Any], key: str) -> dict[str, Any]:
     """Return by key what some keys say of one: of it, its parts, or what it is a part of."""
     found = {}
     for own, value in keys.items():
-        if _within(own, key):
+        if within(own, key):
             found[own] = value
-        elif _within(key, own):
+        elif within(key, own):
             for name in key.removeprefix(f"{own}.").split("."):
                 if not isinstance(value, Mapping):
                     break  # a list or a text, of which the key is a part
@@ -149,17 +149,12 @@ def _said(keys: Mapping[str, Any], key: str) -> dict[str, Any]:
     return found
 
 
-def _within(key: str, table: str) -> bool:
-    """Return whether a key is `table` or lies in it."""
-    return f"{key}.".startswith(f"{table}.")
-
-
 def _layered(*layers: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keys of several layers, each where its last layer has it: a key may set a table that others set a part of."""
     keys: dict[str, Any] = {}
     for layer in layers:
         for key, value in layer.items():
-            keys.pop(key, None)
+            keys = {other: said for other, said in keys.items() if not within(other, key)}
             keys[key] = value
     return keys
 

@@ -31,6 +31,7 @@ from flowloom.figures.fields import (
 from flowloom.figures.tools import TOOLS
 from flowloom.metrics import label
 from flowloom.models import FieldError, Model, Number, Plain, one_of
+from flowloom.scenario import within
 from flowloom.sweeps import RUNS_MAX
 from flowloom.words import shown, suggestion
 
@@ -400,6 +401,11 @@ class Figure(Model):
             if axis.key is None and axis.name not in ruled:
                 needs = "it needs `key`, or a [[set]] whose `when` names it"
                 raise FieldError(f"axis {axis.name} sets nothing: {needs}", "axis", number)
+            later = [other for other in self.axes[number + 1 :] if axis.key and other.key and within(axis.key, other.key)]
+            if later:
+                whole = f"axis {later[0].name}, which comes after it, sets the whole table {later[0].key}"
+                raise FieldError(f"axis {axis.name} has no effect: {whole}; let {later[0].name} come first", "axis", number)
+        self._check_tuned()
         metrics = [check.parameters.get("metric") for claim in self.claims for check in claim.checks]
         columns = [*metrics, *(column for panel in self.panels for column in panel.columns)]
         for number, axis in enumerate(self.axes):
@@ -416,6 +422,15 @@ class Figure(Model):
         if self.extends is None and (extra := {"add", "minimise"} & {*self.model_fields_set}):
             raise FieldError("is for figures with `extends`", *extra)
         return self
+
+    def _check_tuned(self) -> None:
+        """Check that tunings leave alone what axes set: the labels of their values would be wrong."""
+        for number, tune in enumerate(self.tunes):
+            for key in tune.keys:
+                if axis := next((axis for axis in self.axes if axis.key and within(axis.key, key)), None):
+                    raise FieldError(
+                        f"a tuning cannot try values of {key}, as axis {axis.name} sets {axis.key}", "tune", number, "keys", key
+                    )
 
     @property
     def path(self) -> Path:

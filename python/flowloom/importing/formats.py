@@ -31,6 +31,7 @@ def _log(source: Source) -> Workload:
     if not log.lacks:
         return log.trace()
     found = sizes.part(source, sizes.FLOWS)
+    found.notes += log.unread([log.bytes])
     if len(log.names) > 1:
         lacks = ", ".join(log.lacks)
         found.notes.append(f"The log has no {lacks}: it gives the sizes of flows, whose starts and ends are random.")
@@ -95,5 +96,11 @@ def read(source: Source, name: str | None) -> Topology | Workload:
         if (why := entry.reason(source)) is not None:
             source.reading = f"read as {entry.about}, because {why}"
             return entry.read(source)
-    begins = "it is no text" if source.binary else f'it begins with "{shown(source.head[0])}"' if source.head else "it is empty"
+    begins = (
+        "it is not UTF-8 text"
+        if source.binary
+        else f'it begins with "{shown(source.head[0])}"'
+        if source.head
+        else "it is empty"
+    )
     raise source.wrong(None, f"this is no format that is read: {begins}; if it is one, say which with --as: {', '.join(names)}")

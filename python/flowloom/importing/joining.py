@@ -119,13 +119,17 @@ class _Work:
         names = _names(self.nodes, self.links, {*tier, *_TAKEN})
         switches = [Switch(names[at], min(levels[at], _LEVELS_MAX), tier[at]) for at in range(hosts, len(self.nodes))]
         known = {node.id: at for at, node in enumerate(self.nodes[:hosts])}
+        called: dict[str, list[int]] = {}
         for at, node in enumerate(self.nodes[:hosts]):
-            known.setdefault(node.name, at)
+            called.setdefault(node.name, []).append(at)
+        called = {name: ats for name, ats in called.items() if name not in known}
+        known |= {name: ats[0] for name, ats in called.items() if len(ats) == 1}
+        several = {name: [self.nodes[at].id for at in ats] for name, ats in called.items() if len(ats) > 1}
         renamed = [at for at in range(hosts) if names[at] != self.nodes[at].name]
         if renamed:
             few = [f"{shown(self.nodes[at].name)} is {names[at]}" for at in renamed]
             self.notes.append(f"Names that would have two meanings or no form are changed ({listed(few, 3)}).")
-        return Network(names[:hosts], switches, self.links, known, self.notes)
+        return Network(names[:hosts], switches, self.links, known, self.notes, several)
 
 
 def _neighbours(nodes: int, links: Iterable[Link]) -> list[list[int]]:

@@ -111,15 +111,18 @@ class Log:
             start = self._instant(number, self._cell(number, row, self.start))
             src, dst = self._host(number, row, self.src), self._host(number, row, self.dst)
             trace.add(number, start, src, dst, int(-(-size // 1)))
-        read = (self.bytes, self.start, self.src, self.dst)
-        if unread := [shown(name, 30) for at, name in enumerate(self.names) if name and at not in read]:
-            trace.notes.append(f"Columns that are not read: {listed(unread, 8)}.")
+        trace.notes += self.unread([self.bytes, self.start, self.src, self.dst])
         column = shown(self.names[self.start])
         if self.without_unit:
             trace.notes.append(f"The column {column} says no unit: its numbers are read as seconds.")
         if self.without_zone:
             trace.notes.append(f"The column {column} has dates without a time zone: they are read as UTC.")
         return trace.sort()
+
+    def unread(self, read: Sequence[int]) -> list[str]:
+        """Return a note of the columns other than these, if there are any."""
+        unread = [shown(name, 30) for at, name in enumerate(self.names) if name and at not in read]
+        return [f"Columns that are not read: {listed(unread, 8)}."] if unread else []
 
     def _cell(self, number: int, row: Sequence[Any], place: int) -> Any:
         if place >= len(row):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from flowloom.importing import joining, units
 from flowloom.importing.parts import LINKS_MAX, Link, Network, duration, rate
-from flowloom.importing.source import Source, is_number, separator
+from flowloom.importing.source import Source, is_number, is_whole, separator
 from flowloom.words import shown
 
 RATE_BPS = 10 * 10**9
@@ -105,7 +105,9 @@ def read(source: Source, name: str | None) -> Network:
         raise source.wrong(None, f"{largest:g} is too large: the most for {name} is {_LARGEST[name]:g}")
     if meaning.parallel and (odd := next((value for value in pairs.values() if value != int(value)), None)):
         raise source.wrong(None, f"{odd:g} is no number of links; say {_readings(cells)}")
-    nodes = [joining.Node(str(at), name, host=False) for at, name in enumerate(names)]
+    # Numbers are names where the file has them, and otherwise places.
+    numbered = all(map(is_whole, names))
+    nodes = [joining.Node(name if numbered else str(at), name, host=False) for at, name in enumerate(names)]
     links = [
         meaning.link(value)._replace(a=a, b=b)
         for (a, b), value in pairs.items()
@@ -213,13 +215,24 @@ def _labels(rows: list[list[str]]) -> list[str] | None:
     """Return the names in the first line if the first column has the same names."""
     rows = [row for row in rows if any(row)]
     header = rows[0][: None if rows[0][-1] else -1] if len(rows) > 1 else []
-    if not header or _is_cell(header[-1]):
+    if not header or (_is_cell(header[-1]) and not _are_numbered(rows)):
         return None
     first = [row[0] for row in rows[1:]]
     for names in (header[1:], header):
         if len(names) >= 2 and names[: len(first)] == first[: len(names)] and len(set(names)) == len(names):
             return names
     return None
+
+
+def _are_numbered(rows: list[list[str]]) -> bool:
+    """Return whether numbers from 0 or 1 on are the names of nodes, as tables are written that number their rows.
+
+    They could be distances along a line, but then the cells from each node to itself are alike.
+    """
+    corner, *names = rows[0]
+    counted = [[str(at + first) for at in range(len(names))] for first in (0, 1)]
+    inner = [row[at] for at, row in enumerate(rows[1:], 1) if at < len(row)]
+    return not corner and names in counted and any(inner)
 
 
 def _is_cell(cell: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import array
 import dataclasses
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -79,6 +79,8 @@ class Network:
     known: dict[str, int]
     """By what the file calls a host: its number."""
     notes: list[str] = dataclasses.field(default_factory=list)
+    several: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
+    """By a name that several hosts have in the file, and that is no id: their ids."""
     section: str = "topology"
 
     def table(self) -> Mapping[str, Any]:
@@ -144,6 +146,8 @@ class Fabric:
     links: int
     notes: list[str] = dataclasses.field(default_factory=list)
     section: str = "topology"
+    several: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
+    """No two hosts have one name."""
 
     @property
     def known(self) -> dict[str, int]:

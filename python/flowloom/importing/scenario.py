@@ -29,7 +29,7 @@ from flowloom.importing.parts import (
 )
 from flowloom.importing.source import Source, is_whole
 from flowloom.scenario import Scenario
-from flowloom.words import printable, shown
+from flowloom.words import listed, printable, shown
 
 _SCENARIO = "scenario.toml"
 _RATE_BPS, _RACK_RATE_BPS, _DELAY_PS = 100 * 10**9, 10**9, 10**6
@@ -137,9 +137,10 @@ def _halves(files: Sequence[Read], notes: list[str]) -> tuple[Topology, Workload
         if missing is not None:
             name = found["workload"].name
             of = found["topology"].name if "topology" in found else "it"
-            raise ScenarioError(
-                f'{name}: a flow ends or begins at "{shown(missing)}", but the hosts of {of} are {_few(topology)}'
-            )
+            hosts = f"the hosts of {of} are {_few(topology)}"
+            if ids := topology.several.get(missing):
+                hosts = f"{len(ids)} hosts of {of} have this name; give their ids, {listed([shown(each) for each in ids], 4)}"
+            raise ScenarioError(f'{name}: a flow ends or begins at "{shown(missing)}", but {hosts}')
     if isinstance(workload, Trace | Coflows) and workload.bytes > _LONG_BYTES:
         notes.append(f"The flows have {size(workload.bytes)}, so a run may take long; run.time_limit ends it earlier.")
     return topology, workload

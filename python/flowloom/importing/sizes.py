@@ -38,6 +38,7 @@ DIALECTS = {
     "ns2_bytes": Dialect(3, 1.0, 1.0),
     "ns2_packets": Dialect(3, _PACKET_BYTES, 1.0),
 }
+_WHOLES = {dialect.whole for dialect in DIALECTS.values()}
 FLOWS, HISTOGRAM = "flows", "histogram"
 """Dialects that are not cumulative tables; see `read`."""
 
@@ -90,14 +91,30 @@ def read(table: Path, dialect: str | None, option: str = "--as") -> Table:
 
 def reason(source: Source) -> str | None:
     """Say why a file is a table of flow sizes; None if it is none."""
-    names = _words(next((line for line in source.head if _words(line)), ""))
-    if tuple(names) in _BY_COLUMN_NAMES:
-        return f"its columns are {' and '.join(names)}"
-    rows = [_words(line) for line in source.head if _words(line)]
+    rows = [words for line in source.head if (words := _words(line))]
+    if not rows:
+        return None
+    if tuple(rows[0]) in _BY_COLUMN_NAMES:
+        return f"its columns are {' and '.join(rows[0])}"
+    named = not all(map(is_number, rows[0]))
+    rows = rows[named:]
     width = len(rows[0]) if rows else 0
-    if width in (2, 3) and all(len(row) == width and all(map(is_number, row)) for row in rows):
+    if width not in (2, 3) or not all(len(row) == width and all(map(is_number, row)) for row in rows):
+        return None
+    if not named:
         return f"it has {width} columns of numbers"
-    return None
+    return f"its first and its last column rise, the last to {rows[-1][-1]}" if _is_cumulative(source, rows) else None
+
+
+def _is_cumulative(source: Source, rows: list[list[str]]) -> bool:
+    """Return whether rows below names are a cumulative table, which a log of flows with a column of sizes would not be."""
+    if logs.reason(source) is not None:
+        log = logs.Log.of(source)
+        if log.bytes != 0 or len(log.lacks) < 3:
+            return False
+    sizes, shares = ([float(row[at]) for row in rows] for at in (0, -1))
+    rise = all(a <= b for column in (sizes, shares) for a, b in itertools.pairwise(column))
+    return rise and len(rows) > 1 and shares[-1] in _WHOLES
 
 
 def part(source: Source, dialect: str | None) -> Sizes:
@@ -120,7 +137,9 @@ def of(source: Source, dialect: str | None, option: str) -> Table:
 
 
 def _words(line: str) -> list[str]:
-    return line.partition("#")[0].replace(",", " ").split()
+    text = line.partition("#")[0]
+    # Where semicolons separate cells, commas may be in numbers.
+    return text.replace(";" if ";" in text else ",", " ").split()
 
 
 def _rows(source: Source) -> list[_Row]:
@@ -131,7 +150,7 @@ def _rows(source: Source) -> list[_Row]:
             continue
         if all(map(is_number, words)):
             rows.append((number, [float(word) for word in words]))
-        elif rows:
+        elif rows or any(map(is_number, words)):
             raise source.wrong(number, f"not a row of numbers: {shown(line)}")
         if len(rows) > _POINTS_MAX:
             raise source.wrong(number, f"a table of sizes has at most {_POINTS_MAX:,} rows")
@@ -175,10 +194,10 @@ def _cumulative(source: Source, rows: list[_Row], name: str) -> list[tuple[float
         if points and (size < points[-1][0] or share < points[-1][1]):
             raise source.wrong(number, "sizes and shares must not decrease from row to row")
         if not 0 <= size <= BYTES_MAX or not 0 <= share <= 1:
-            raise source.wrong(number, f"{row[0]:g} at {row[-1]:g} is no point of a distribution in {name}")
+            raise source.wrong(number, f"{row[0]:.16g} at {row[-1]:.16g} is no point of a distribution in {name}")
         points.append((size, share))
     if points[-1][1] != 1.0:
-        raise source.wrong(rows[-1][0], f"the last row must reach {dialect.whole:g}, but it has {rows[-1][1][-1]:g}")
+        raise source.wrong(rows[-1][0], f"the last row must reach {dialect.whole:g}, but it has {rows[-1][1][-1]:.16g}")
     return points
 
 

@@ -58,8 +58,9 @@ def _height(grid: Grid, frame: Frame) -> float:
 def _bars(grid: Grid, frame: Frame, spot: Axes) -> _Drawn:
     panel, members = frame.panel, frames.members(grid, frame)
     base = panel.y_min or 0.0
-    handles = bars.draw(spot, members, frames.groups(grid, frame), log=panel.log_y, base=base)
-    bars.write_values(spot, members, log=panel.log_y, base=base)
+    log = panel.log_y and any(height > 0 for member in members for height in member.heights)
+    handles = bars.draw(spot, members, frames.groups(grid, frame), log=log, base=base)
+    bars.write_values(spot, members, log=log, base=base)
     return _Drawn(handles, _least(members))
 
 
@@ -108,13 +109,18 @@ def _finish(frame: Frame, spot: Axes, least: float) -> None:
         spot.axhline(0, color="black", lw=0.8, zorder=2.5)
     if panel.kind == "course" or panel.x_label:
         spot.set_xlabel(panel.x_label or panel.x.replace("_", " ").capitalize())
-    if panel.log_x:
+    # A logarithmic axis has no place for data of which none is above 0.
+    log_x = panel.log_x and math.isfinite(spot.dataLim.minposx)
+    log_y = panel.log_y and math.isfinite(spot.dataLim.minposy)
+    if log_x:
         style.logarithmic(spot.xaxis)
-    if panel.log_y:
+    if log_y:
         style.logarithmic(spot.yaxis)
     low, high = spot.get_ylim()
     # The length of a bar has a meaning, so its axis starts at the bar's base. Lines do the same unless the file sets y_min.
-    start = panel.y_min if panel.y_min is not None else low if panel.log_y or least < 0 else 0
-    if not panel.log_y:
+    start = panel.y_min if panel.y_min is not None else low if log_y or least < 0 else 0
+    if not log_y:
         high += 0.05 * max(low - start, 0)  # the margin above is a share of the axis, not of the range of values
-    spot.set_ylim(start, panel.y_max if panel.y_max is not None else high)
+    if panel.y_max is not None:
+        high = panel.y_max
+    spot.set_ylim(start, high if high > start else start + 1)
