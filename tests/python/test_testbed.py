@@ -145,6 +145,17 @@ def test_a_killed_keeper_leaves_nothing(home):
     assert not list(home.iterdir())
 
 
+def test_of_two_that_start_at_once_one_is_up(home):
+    """A second keeper would hold its network for ever: `down` knows only the one that the state names."""
+    words = [sys.executable, "-m", "flowloom", "testbed", "up", str(EXAMPLE)]
+    both = [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for _ in range(2)]
+    said = [one.communicate()[0] for one in both]
+    assert sorted(one.returncode for one in both) == [0, 1], said
+    assert "`flowloom testbed down` removes it" in said[both[0].returncode == 0]
+    assert keeper.down() and not keeper.down()
+    assert not list(home.iterdir())
+
+
 def is_down():
     try:
         keeper.view()
