@@ -241,10 +241,12 @@ def _finished(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[F
             "aborted",
         )
     if missing:
+        # Real hosts end a run without a limit, too.
+        raise_it = "; raise or remove run.time_limit" if "time_limit" in spec["run"] else ""
         yield Finding(
             "problem",
             f"{missing} of {summary['flows']} flows did not finish; slowdowns and FCTs do not count them, and therefore "
-            f"look better than they are; raise or remove run.time_limit{_losses(summary)}",
+            f"look better than they are{raise_it}{_losses(summary)}",
             "unfinished",
         )
     if waiting := summary["not_started"]:
@@ -366,14 +368,14 @@ def _marking(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[Fi
             f"packets of {summary['transport']} are not ECN-capable with {setting}, so none was marked",
         )
         return
-    longest = max((hop["peak_bytes"] for hop in summary["queue"].values()), default=0)
-    text = (
-        f"packets are ECN-capable, but no packet was marked: switches mark above {port['mark_above']}, and the longest queue "
-        f"held {longest / 1000:g}kB"
-    )
+    text = f"packets are ECN-capable, but no packet was marked: switches mark above {port['mark_above']}"
+    if summary["queue"]:  # nobody sees the queues of real ports over time
+        text += f", the longest queue held {max(hop['peak_bytes'] for hop in summary['queue'].values()) / 1000:g}kB"
     if (reach := _reach(spec, port)) <= metrics.bytes_of(port["mark_above"]):
-        room = f"of at most {reach / 1000:.4g}kB (fabric.buffer = {spec['fabric']['buffer']})"
-        yield Finding("problem", f"{text} {room}; raise fabric.buffer or lower mark_above", NO_MARKS)
+        room = f"{reach / 1000:.4g}kB (fabric.buffer = {spec['fabric']['buffer']})"
+        yield Finding(
+            "problem", f"{text}, and no queue can be longer than {room}; raise fabric.buffer or lower mark_above", NO_MARKS
+        )
     else:
         yield Finding("note", f"{text}; lower mark_above if you expect marks at this load", NO_MARKS)
 

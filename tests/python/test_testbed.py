@@ -16,7 +16,7 @@ import pytest
 
 import namespaces
 from conftest import eventually
-from flowloom import Scenario, load, toml
+from flowloom import Scenario, load, progress, toml
 from flowloom._native import RunError, ScenarioError
 from flowloom.cli import testbed as commands
 from flowloom.deploy.plan import plan_of
@@ -186,6 +186,11 @@ def gone(inside):
 def test_wrong_input_is_named(home):
     with pytest.raises(ScenarioError, match="at most 64"):
         Network(STAR.set({"topology.hosts": 64}))
+    lossy = STAR.set({"fault": [{"kind": "loss", "where": "h0-s0", "probability": 0.1}]})
+    with pytest.raises(ScenarioError, match=r"fault: nothing goes wrong .* \(loss\)"):
+        Network(lossy)
+    with Network(lossy.set({"fault": []})):
+        pass
     with pytest.raises(ScenarioError, match=r"topology\.hosts"):
         keeper.up(STAR.set({"topology.hosts": 0}))
     with pytest.raises(ScenarioError, match="three hosts"):
@@ -329,6 +334,46 @@ def test_a_testbed_and_the_simulator_have_a_result_each_and_a_place_is_checked_b
         commands.run(EXAMPLE, set_=others, out=places["testbed"])
     with pytest.raises(ScenarioError, match="the result of another scenario or seed"):
         commands.compare(EXAMPLE, set_=others, out=tmp_path / "both")
+
+
+CHAIN = {"kind": "closed_loop", "from": [0], "to": 1, "sizes": {"fixed": "1kB"}, "requests": 3, "think": "1us"}
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ({"fault": [{"kind": "loss", "where": "h0-s0", "probability": 0.1}]}, "fault"),
+        ({"run.time_limit": "1us"}, r"run\.time_limit: the last flow starts after .* ms"),
+        ({"workload": CHAIN}, "wait for others"),
+    ],
+)
+def test_what_a_testbed_cannot_do_is_named_before_a_simulation(change, what, monkeypatch):
+    monkeypatch.setattr(running, "simulate", lambda *_: pytest.fail("the simulation has begun"))
+    with progress.reporter() as reporter, pytest.raises(ScenarioError, match=what):
+        list(running.compare({"pias": STAR.set(change)}, "loopback", reporter))
+
+
+def test_a_time_limit_ends_a_run_and_what_ports_lack_is_a_warning():
+    """LAS has no port of the kernel. 20 MB to one host take 3.2 s at 50 Mb/s."""
+    flows = {"kind": "incast", "senders": 2, "bytes": "20MB", "requests": 1, "period": "1s"}
+    wanted = SLOW.set({"transport.name": "las", "workload": flows, "run.time_limit": "200ms"})
+    with progress.reporter() as reporter:
+        found = running.run(wanted, "loopback", reporter)
+    assert found.summary["finished"] == 0 and found.summary["sim_s"] == pytest.approx(0.2)
+    texts = {finding.flag: finding.text for finding in found.warnings}
+    assert "raise or remove run.time_limit" in texts["unfinished"] and "time is up" not in texts
+    assert "LAS needs: a port sends the packet with the smallest" in texts["missing in ports"]
+
+
+def test_a_run_without_a_limit_says_when_it_was_over(monkeypatch):
+    monkeypatch.setattr(running, "_AFTER_S", 0.2)
+    flows = {"kind": "incast", "senders": 2, "bytes": "20MB", "requests": 1, "period": "1s"}
+    with progress.reporter() as reporter:
+        found = running.run(SLOW.set({"transport.name": "dctcp", "workload": flows}), "loopback", reporter)
+    texts = {finding.flag: finding.text for finding in found.warnings}
+    assert "0.2 s after the start of the last flow" in texts["time is up"]
+    assert "time_limit" not in texts["unfinished"] and "missing in ports" not in texts
+    assert found.summary["sim_s"] == pytest.approx(0.2, abs=0.1)
 
 
 def test_datagrams_are_as_long_as_the_packets_of_the_scenario(tmp_path):

@@ -16,13 +16,13 @@ import networkx
 
 from flowloom import deploy
 from flowloom._native import RunError, ScenarioError
-from flowloom.deploy import linux
+from flowloom.deploy import Deployment, linux
 from flowloom.deploy.plan import Member, Plan, Port, Switch, file_name
 from flowloom.scenario import Scenario
 from flowloom.tagging import command
 from flowloom.testbed import namespaces
 from flowloom.testbed.namespaces import Namespace, Space
-from flowloom.words import shown, suggestion
+from flowloom.words import listed, shown, suggestion
 
 NODES_MAX = 64
 """The most hosts and switches of a testbed."""
@@ -126,11 +126,8 @@ class Network:
             ScenarioError: The scenario is not valid, or too large for one machine.
             RunError: This machine lacks something, or the kernel refuses.
         """
-        if why := namespaces.lacking():
-            raise RunError(f"there is no testbed here: {why}")
-        self.deployment = deploy.deploy(scenario, linux.NAME, for_datagrams=True)
+        self.deployment = deployment(scenario)
         plan = self.plan = self.deployment.plan
-        _check(plan)
         self._spaces: list[Namespace] = []
         try:
             nodes = []
@@ -221,6 +218,20 @@ class Network:
         return command.PORT
 
 
+def deployment(scenario: Scenario) -> Deployment:
+    """Return what a scenario means for the hosts and switches of a testbed. Nothing is set up.
+
+    Raises:
+        ScenarioError: The scenario is not valid, or not one for a testbed.
+        RunError: This machine lacks something.
+    """
+    if why := namespaces.lacking():
+        raise RunError(f"there is no testbed here: {why}")
+    found = deploy.deploy(scenario, linux.NAME, for_datagrams=True)
+    _check(found.plan)
+    return found
+
+
 def _check(plan: Plan) -> None:
     count = len(plan.hosts) + sum(switch.count for switch in plan.switches)
     if count > NODES_MAX:
@@ -230,6 +241,9 @@ def _check(plan: Plan) -> None:
         )
     if plan.pfc:
         raise ScenarioError("fabric.pfc: queues of the Linux kernel pause nobody, so a testbed has no flow control")
+    if faults := plan.scenario.get("fault"):
+        kinds = listed(sorted({fault["kind"] for fault in faults}))
+        raise ScenarioError(f"fault: nothing goes wrong in a testbed on purpose ({kinds}); leave faults out, or --set fault=[]")
 
 
 def _cables(plan: Plan) -> dict[str, tuple[Cable, ...]]:
