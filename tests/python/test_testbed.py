@@ -145,6 +145,17 @@ def test_a_killed_keeper_leaves_nothing(home):
     assert not list(home.iterdir())
 
 
+def test_a_tagger_goes_with_the_testbed(home, monkeypatch):
+    """The file system of BPF objects would keep its programs and its table of flows."""
+    namespaces.built(monkeypatch, "flowloom-tag")
+    before = set(networks._TAGGERS.glob("*"))
+    for name in ("h1", "h2"):
+        keeper.up(STAR).find(name).space.run("flowloom-tag", "attach", "eth0", "--thresholds", "20kB", "--exact")
+        assert len(set(networks._TAGGERS.glob("*")) - before) == 1
+        assert keeper.down()
+        assert set(networks._TAGGERS.glob("*")) == before
+
+
 def test_of_two_that_start_at_once_one_is_up(home):
     """A second keeper would hold its network for ever: `down` knows only the one that the state names."""
     words = [sys.executable, "-m", "flowloom", "testbed", "up", str(EXAMPLE)]

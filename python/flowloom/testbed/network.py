@@ -6,10 +6,12 @@ the kernel lacks RED, `flowloom-port` of crates/tagger marks packets in its plac
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import ipaddress
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from types import TracebackType
 
 import networkx
@@ -30,6 +32,8 @@ _BASE = ipaddress.IPv4Address("10.77.0.0")
 _SETTINGS = ["net.ipv4.ip_forward=1", "net.ipv4.fib_multipath_hash_policy=1", "net.ipv4.conf.all.send_redirects=0"]
 """What makes a namespace a switch. Flows choose among paths by a hash of addresses and ports."""
 _NOTHING, _RED = "nothing", "RED"
+_TAGGERS = Path("/sys/fs/bpf/flowloom")
+"""Each tagger has a folder here, which is named by the numbers of its network namespace and its device."""
 _UNCUT = ["tx", "tso", "gso", "gro", "tx-udp-segmentation"]
 """What hosts must not leave to the network: a burst would be one packet for a switch, and packets would have no checksums."""
 
@@ -154,6 +158,10 @@ class Network:
 
     def close(self) -> None:
         """Remove the network."""
+        # All before the first namespace goes: the other ends of its links go with it.
+        with contextlib.suppress(RunError, OSError):  # the network goes all the same
+            for one in self._spaces:
+                _detach_taggers(one.space)
         while self._spaces:
             self._spaces.pop().close()
 
@@ -244,6 +252,16 @@ def _check(plan: Plan) -> None:
     if faults := plan.scenario.get("fault"):
         kinds = listed(sorted({fault["kind"] for fault in faults}))
         raise ScenarioError(f"fault: nothing goes wrong in a testbed on purpose ({kinds}); leave faults out, or --set fault=[]")
+
+
+def _detach_taggers(space: Space) -> None:
+    """Detach the taggers that users have attached (`flowloom pias`). A file system keeps them when their devices go."""
+    tagged = [int(folder.name.partition("-")[2]) for folder in _TAGGERS.glob(f"{Path(space.path).stat().st_ino}-*")]
+    if not tagged:
+        return
+    for link in json.loads(space.run("ip", "-j", "link")):
+        if link["ifindex"] in tagged:
+            space.run(command.path(command.TAG), "detach", link["ifname"])
 
 
 def _cables(plan: Plan) -> dict[str, tuple[Cable, ...]]:
