@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -364,6 +365,24 @@ def test_what_a_testbed_cannot_do_is_named_before_a_simulation(change, what, mon
         list(running.compare({"pias": STAR.set(change)}, "loopback", reporter))
 
 
+def test_hosts_may_have_any_names(tmp_path):
+    names = ["../up", "a/b", "-h", "o\u0308 \n$(id)"]
+    nodes = [f'[[node]]\nname = {json.dumps(name)}\nkind = "host"\n' for name in names]
+    nodes.append('[[node]]\nname = "-s/"\nkind = "switch"\ntier = "leaf"\n')
+    links = [f'[[link]]\na = {json.dumps(name)}\nb = "-s/"\nrate = "50Mb/s"\ndelay = "50us"\n' for name in names]
+    (tmp_path / "star.net.toml").write_text("\n".join([*nodes, *links]))
+    file = tmp_path / "star.toml"
+    file.write_text(
+        'topology = { kind = "custom", file = "star.net.toml" }\nfabric = { buffer = "300kB" }\ntransport = { name = "pase" }\n'
+        'workload = { kind = "permutation", sizes = { fixed = "20kB" } }\n'
+    )
+    beside = set(Path(tempfile.gettempdir()).glob("up.*"))
+    with progress.reporter() as reporter:
+        found = running.run(Scenario.of(file), "loopback", reporter)
+    assert found.summary["finished"] == 4
+    assert set(Path(tempfile.gettempdir()).glob("up.*")) == beside
+
+
 def test_a_time_limit_ends_a_run_and_what_ports_lack_is_a_warning():
     """LAS has no port of the kernel. 20 MB to one host take 3.2 s at 50 Mb/s."""
     flows = {"kind": "incast", "senders": 2, "bytes": "20MB", "requests": 1, "period": "1s"}
@@ -409,9 +428,12 @@ def test_datagrams_are_as_long_as_the_packets_of_the_scenario(tmp_path):
 
 @pytest.mark.parametrize("code", [0, 1, 2])
 def test_a_process_that_ends_before_its_time_fails_the_run(code, tmp_path):
-    (tmp_path / "h0.log").write_text("flowloom-node: the reason")
-    gone = subprocess.Popen(["sh", "-c", f"exit {code}", "--me", "h0"])
+    log = tmp_path / "0.log"
+    log.write_text("flowloom-node: the reason")
+    gone = subprocess.Popen(["sh", "-c", f"exit {code}"])
     gone.wait()
-    ends = running._ended_flows(tmp_path, ["h0"], 1, [gone], time.clock_gettime_ns(time.CLOCK_MONOTONIC) + 60 * 10**9)
+    ends = running._ended_flows(
+        [tmp_path / "0.records"], 1, {log: gone}, time.clock_gettime_ns(time.CLOCK_MONOTONIC) + 60 * 10**9
+    )
     with pytest.raises(RunError, match=f"ended with {code}: .*the reason"):
         list(ends)

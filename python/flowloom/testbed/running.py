@@ -113,29 +113,32 @@ def run(scenario: Scenario, profile: str, reporter: Reporter) -> Results:
         work = Path(folder)
         (work / "cluster.toml").write_text(toml.document(cluster(network)))
         names = [host.name for host in network.view.hosts]
-        for name, text in zip(names, results.lists(flows, names), strict=False):
-            (work / f"{name}.flows").write_text(text)
+        # A host may have any name, also one that is no name of a file.
+        ends = [work / f"{number}.records" for number in range(len(names))]
+        for file, text in zip(ends, results.lists(flows, names), strict=True):
+            file.with_suffix(".flows").write_text(text)
         start = time.clock_gettime_ns(time.CLOCK_MONOTONIC) + int(1e9 * _START_S * (1 + len(names) / 8))
         common = [node, "--cluster", str(work / "cluster.toml"), *settings(network)]
         common += ["--profile", profile, "--start-at", str(start)]
         before = {(one.switch, one.to): one for one in network.view.counters()}
         with contextlib.ExitStack() as stack:
-            started = [
-                stack.enter_context(_process(place, [*common, "--me", me, *_words(work, me, until)], work / f"{me}.log"))
-                for me, place in _places(network)
-            ]
+            started = {}
+            for me, place in _places(network):
+                log = work / f"{network.view.nodes.index(place)}.log"
+                words = [*common, f"--me={me}", *_words(log, until)]
+                started[log] = stack.enter_context(_process(place, words, log))
             name = title(network.plan.transport, _WORLDS[1])
             reporter.begin(1, kept=0)
-            for ended, now in _ended_flows(work, names, len(flows), started, start + until):
+            for ended, now in _ended_flows(ends, len(flows), started, start + until):
                 reporter.progress(name, name, ended / len(flows), max(now - start, 0) / 1e9, 0)
-            for one in started:
+            for one in started.values():
                 _end(one)
             reporter.finished(name, name)
         after = network.view.counters()
         marks = sum(one.marked - before[one.switch, one.to].marked for one in after)
         drops = sum(one.dropped - before[one.switch, one.to].dropped for one in after)
         hosts = {"kernel": platform.release(), "marks": network.view.marks, "profile": profile}
-        records = results.read(work / f"{name}.records" for name in names)
+        records = results.read(ends)
         is_open = any(record["event"] == "open" for record in records)
         return results.result(
             scenario,
@@ -226,11 +229,11 @@ def _places(network: Network) -> Iterator[tuple[str, Node]]:
     yield from ((host.name, host) for host in network.view.hosts if host is not control)
 
 
-def _words(work: Path, me: str, until: int) -> list[str]:
-    flows = work / f"{me}.flows"
+def _words(log: Path, until: int) -> list[str]:
+    flows, records = (log.with_suffix(suffix) for suffix in (".flows", ".records"))
     if not flows.exists():
         return []
-    return ["--flows", str(flows), "--records", str(work / f"{me}.records"), "--discard", "--until", str(until)]
+    return ["--flows", str(flows), "--records", str(records), "--discard", "--until", str(until)]
 
 
 def settings(network: Network) -> list[str]:
@@ -256,7 +259,7 @@ def _process(node: Node, words: Sequence[str], log: Path) -> Iterator[subprocess
 
 
 def _ended_flows(
-    work: Path, names: Sequence[str], flows: int, started: Sequence[subprocess.Popen[str]], until: int
+    records: Sequence[Path], flows: int, started: Mapping[Path, subprocess.Popen[str]], until: int
 ) -> Iterator[tuple[int, int]]:
     """Yield how many flows have ended, and the time, until all have ended or time is up.
 
@@ -266,11 +269,11 @@ def _ended_flows(
     ended, now = 0, 0
     while ended < flows and now <= until:
         time.sleep(_POLL_S)
-        gone = next((one for one in started if one.poll() is not None), None)
-        ended, now = sum(_ended(work / f"{name}.records") for name in names), time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        log, gone = next(((log, one) for log, one in started.items() if one.poll() is not None), (None, None))
+        ended, now = sum(map(_ended, records)), time.clock_gettime_ns(time.CLOCK_MONOTONIC)
         # No process ends before it is told to or time is up, and then with 0 or 1.
-        if gone is not None and (now <= until or gone.returncode not in (0, 1)):
-            raise RunError(f"a process of the testbed ended with {gone.returncode}: {_last_words(work, gone)}")
+        if log and gone and (now <= until or gone.returncode not in (0, 1)):
+            raise RunError(f"a process of the testbed ended with {gone.returncode}: {_last_words(log)}")
         yield ended, now
 
 
@@ -285,9 +288,7 @@ def _ended(records: Path) -> int:
         return 0  # the process is starting
 
 
-def _last_words(work: Path, failed: subprocess.Popen[str]) -> str:
-    words = failed.args if isinstance(failed.args, list) else []
-    log = work / f"{words[words.index('--me') + 1]}.log"
+def _last_words(log: Path) -> str:
     return shown(log.read_text(errors="replace")[-600:].strip(), 600)
 
 
