@@ -17,7 +17,7 @@ import pytest
 
 import namespaces
 from conftest import eventually
-from flowloom import Scenario, load, progress, toml
+from flowloom import Scenario, load, progress, run, toml
 from flowloom._native import RunError, ScenarioError
 from flowloom.cli import testbed as commands
 from flowloom.deploy.plan import plan_of
@@ -346,6 +346,13 @@ def test_a_testbed_and_the_simulator_have_a_result_each_and_a_place_is_checked_b
         commands.run(EXAMPLE, set_=others, out=places["testbed"])
     with pytest.raises(ScenarioError, match="the result of another scenario or seed"):
         commands.compare(EXAMPLE, set_=others, out=tmp_path / "both")
+
+
+def test_a_comparison_has_its_warnings_in_words(monkeypatch, capsys):
+    found = run(STAR.set({"workload.flows": 2, "transport.pias.tcp.port.mark_above": "1MB"}))
+    monkeypatch.setattr(running, "compare", lambda *_: iter([(("pias", "simulated"), found)]))
+    commands.compare(EXAMPLE)
+    assert "warning: no marks (PIAS, simulated): switches mark above 1MB" in capsys.readouterr().out
 
 
 CHAIN = {"kind": "closed_loop", "from": [0], "to": 1, "sizes": {"fixed": "1kB"}, "requests": 3, "think": "1us"}
