@@ -244,7 +244,7 @@ def _finished(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[F
         yield Finding(
             "problem",
             f"{missing} of {summary['flows']} flows did not finish; slowdowns and FCTs do not count them, and therefore "
-            f"look better than they are; {_remedy(missing, spec)}{_losses(summary)}",
+            f"look better than they are{_remedy(missing, spec)}{_losses(summary)}",
             "unfinished",
         )
     if waiting := summary["not_started"]:
@@ -263,8 +263,9 @@ def _remedy(missing: int, spec: Mapping[str, Any]) -> str:
     """Say how flows could finish. No run waits for background flows, and without a size they have no end."""
     endless = sum(each.get("pairs", 1) for each in spec["workload"].get("background", []) if "size" not in each)
     if spec["metrics"]["background"] and missing <= endless:
-        return "background flows have no end without workload.background.size; give it, or leave them out (metrics.background)"
-    return "raise or remove run.time_limit"
+        return "; background flows have no end without workload.background.size; give it, or set metrics.background = false"
+    # Real hosts end a run without a limit, too.
+    return "; raise or remove run.time_limit" if "time_limit" in spec["run"] else ""
 
 
 def _arrives_over_time(workload: Mapping[str, Any]) -> bool:
@@ -374,14 +375,14 @@ def _marking(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[Fi
             f"packets of {summary['transport']} are not ECN-capable with {setting}, so none was marked",
         )
         return
-    longest = max((hop["peak_bytes"] for hop in summary["queue"].values()), default=0)
-    text = (
-        f"packets are ECN-capable, but no packet was marked: switches mark above {port['mark_above']}, and the longest queue "
-        f"held {longest / 1000:g}kB"
-    )
+    text = f"packets are ECN-capable, but no packet was marked: switches mark above {port['mark_above']}"
+    if summary["queue"]:  # nobody sees the queues of real ports over time
+        text += f", the longest queue held {max(hop['peak_bytes'] for hop in summary['queue'].values()) / 1000:g}kB"
     if (reach := _reach(spec, port)) <= metrics.bytes_of(port["mark_above"]):
-        room = f"of at most {reach / 1000:.4g}kB (fabric.buffer = {spec['fabric']['buffer']})"
-        yield Finding("problem", f"{text} {room}; raise fabric.buffer or lower mark_above", NO_MARKS)
+        room = f"{reach / 1000:.4g}kB (fabric.buffer = {spec['fabric']['buffer']})"
+        yield Finding(
+            "problem", f"{text}, and no queue can be longer than {room}; raise fabric.buffer or lower mark_above", NO_MARKS
+        )
     else:
         yield Finding("note", f"{text}; lower mark_above if you expect marks at this load", NO_MARKS)
 

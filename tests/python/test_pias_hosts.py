@@ -429,6 +429,40 @@ def test_detach_all_finds_devices_in_all_namespaces_and_those_that_are_gone(host
     assert device_of(a) == before
 
 
+def test_detach_all_restores_devices_in_namespaces_without_a_name(host):
+    """A container or a testbed is such a namespace. What holds it is a process, or a file that a process has open."""
+    script = """
+        mount -t bpf bpf /sys/fs/bpf
+        unshare --net sh -ec 'ip link add a0 type veth peer name b0; ip link set a0 up
+            flowloom-tag attach a0 --thresholds 1kB --exact --clsact > /dev/null
+            exec 9< /proc/self/ns/net; exec nsenter --net=/proc/$0/ns/net sleep 1000' $$ &
+        until [ "$(flowloom-tag status)" = a0 ]; do sleep 0.05; done
+        until [ "$(cat /proc/$!/comm)" = sleep ]; do sleep 0.05; done
+        flowloom-tag detach --all
+        nsenter --net=/proc/$!/fd/9 ip -json -details link show dev a0
+        nsenter --net=/proc/$!/fd/9 tc qdisc show dev a0
+        kill $!
+    """
+    said, link, *queues = run("unshare", "--mount", "sh", "-ec", script).splitlines()
+    assert said == "a0 is detached"
+    assert json.loads(link)[0]["gso_max_segs"] > 1 and "clsact" not in "".join(queues)
+
+
+def test_all_is_given_alone(host):
+    for words in (["a0"], ["--netns", host.cable.a]):
+        done = subprocess.run(["flowloom-tag", "detach", *words, "--all"], capture_output=True, text=True, check=False)
+        assert done.returncode == 2 and "leave out the device and --netns, or --all" in done.stderr, done
+
+
+@pytest.mark.parametrize("through", [[], ["sh", "-c", '"$@"; exit $?', "sh"]])
+def test_an_attach_whose_file_system_would_vanish_is_refused(host, through):
+    """`ip netns exec` hides /sys/fs/bpf, and what is mounted there instead vanishes with the command and what it runs."""
+    for words in (["attach", "a0", "--thresholds", WRITTEN], ["status", "a0"]):
+        command = ["ip", "netns", "exec", host.cable.a, *through, "flowloom-tag", *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 2 and "use --netns NAME instead of `ip netns exec NAME`" in done.stderr, done
+
+
 def test_an_agent_gives_and_takes_what_a_controller_with_its_key_asks(host, tmp_path):
     from flowloom import RunError
     from flowloom.tagging.agents import Remote

@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -16,7 +17,7 @@ import pytest
 
 import namespaces
 from conftest import eventually
-from flowloom import Scenario, load, toml
+from flowloom import Scenario, load, progress, run, toml
 from flowloom._native import RunError, ScenarioError
 from flowloom.cli import testbed as commands
 from flowloom.deploy.plan import plan_of
@@ -145,6 +146,28 @@ def test_a_killed_keeper_leaves_nothing(home):
     assert not list(home.iterdir())
 
 
+def test_a_tagger_goes_with_the_testbed(home, monkeypatch):
+    """The file system of BPF objects would keep its programs and its table of flows."""
+    namespaces.built(monkeypatch, "flowloom-tag")
+    before = set(networks._TAGGERS.glob("*"))
+    for name in ("h1", "h2"):
+        keeper.up(STAR).find(name).space.run("flowloom-tag", "attach", "eth0", "--thresholds", "20kB", "--exact")
+        assert len(set(networks._TAGGERS.glob("*")) - before) == 1
+        assert keeper.down()
+        assert set(networks._TAGGERS.glob("*")) == before
+
+
+def test_of_two_that_start_at_once_one_is_up(home):
+    """A second keeper would hold its network for ever: `down` knows only the one that the state names."""
+    words = [sys.executable, "-m", "flowloom", "testbed", "up", str(EXAMPLE)]
+    both = [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for _ in range(2)]
+    said = [one.communicate()[0] for one in both]
+    assert sorted(one.returncode for one in both) == [0, 1], said
+    assert "`flowloom testbed down` removes it" in said[both[0].returncode == 0]
+    assert keeper.down() and not keeper.down()
+    assert not list(home.iterdir())
+
+
 def is_down():
     try:
         keeper.view()
@@ -175,6 +198,11 @@ def gone(inside):
 def test_wrong_input_is_named(home):
     with pytest.raises(ScenarioError, match="at most 64"):
         Network(STAR.set({"topology.hosts": 64}))
+    lossy = STAR.set({"fault": [{"kind": "loss", "where": "h0-s0", "probability": 0.1}]})
+    with pytest.raises(ScenarioError, match=r"fault: nothing goes wrong .* \(loss\)"):
+        Network(lossy)
+    with Network(lossy.set({"fault": []})):
+        pass
     with pytest.raises(ScenarioError, match=r"topology\.hosts"):
         keeper.up(STAR.set({"topology.hosts": 0}))
     with pytest.raises(ScenarioError, match="three hosts"):
@@ -320,6 +348,71 @@ def test_a_testbed_and_the_simulator_have_a_result_each_and_a_place_is_checked_b
         commands.compare(EXAMPLE, set_=others, out=tmp_path / "both")
 
 
+def test_a_comparison_has_its_warnings_in_words(monkeypatch, capsys):
+    found = run(STAR.set({"workload.flows": 2, "transport.pias.tcp.port.mark_above": "1MB"}))
+    monkeypatch.setattr(running, "compare", lambda *_: iter([(("pias", "simulated"), found)]))
+    commands.compare(EXAMPLE)
+    assert "warning: no marks (PIAS, simulated): switches mark above 1MB" in capsys.readouterr().out
+
+
+CHAIN = {"kind": "closed_loop", "from": [0], "to": 1, "sizes": {"fixed": "1kB"}, "requests": 3, "think": "1us"}
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ({"fault": [{"kind": "loss", "where": "h0-s0", "probability": 0.1}]}, "fault"),
+        ({"run.time_limit": "1us"}, r"run\.time_limit: the last flow starts after .* ms"),
+        ({"workload": CHAIN}, "wait for others"),
+    ],
+)
+def test_what_a_testbed_cannot_do_is_named_before_a_simulation(change, what, monkeypatch):
+    monkeypatch.setattr(running, "simulate", lambda *_: pytest.fail("the simulation has begun"))
+    with progress.reporter() as reporter, pytest.raises(ScenarioError, match=what):
+        list(running.compare({"pias": STAR.set(change)}, "loopback", reporter))
+
+
+def test_hosts_may_have_any_names(tmp_path):
+    names = ["../up", "a/b", "-h", "o\u0308 \n$(id)"]
+    nodes = [f'[[node]]\nname = {json.dumps(name)}\nkind = "host"\n' for name in names]
+    nodes.append('[[node]]\nname = "-s/"\nkind = "switch"\ntier = "leaf"\n')
+    links = [f'[[link]]\na = {json.dumps(name)}\nb = "-s/"\nrate = "50Mb/s"\ndelay = "50us"\n' for name in names]
+    (tmp_path / "star.net.toml").write_text("\n".join([*nodes, *links]))
+    file = tmp_path / "star.toml"
+    file.write_text(
+        'topology = { kind = "custom", file = "star.net.toml" }\nfabric = { buffer = "300kB" }\ntransport = { name = "pase" }\n'
+        'workload = { kind = "permutation", sizes = { fixed = "20kB" } }\n'
+    )
+    beside = set(Path(tempfile.gettempdir()).glob("up.*"))
+    with progress.reporter() as reporter:
+        found = running.run(Scenario.of(file), "loopback", reporter)
+    assert found.summary["finished"] == 4
+    assert set(Path(tempfile.gettempdir()).glob("up.*")) == beside
+
+
+def test_a_time_limit_ends_a_run_and_what_ports_lack_is_a_warning():
+    """LAS has no port of the kernel. 20 MB to one host take 3.2 s at 50 Mb/s."""
+    flows = {"kind": "incast", "senders": 2, "bytes": "20MB", "requests": 1, "period": "1s"}
+    wanted = SLOW.set({"transport.name": "las", "workload": flows, "run.time_limit": "200ms"})
+    with progress.reporter() as reporter:
+        found = running.run(wanted, "loopback", reporter)
+    assert found.summary["finished"] == 0 and found.summary["sim_s"] == pytest.approx(0.2)
+    texts = {finding.flag: finding.text for finding in found.warnings}
+    assert "raise or remove run.time_limit" in texts["unfinished"] and "time is up" not in texts
+    assert "LAS needs: a port sends the packet with the smallest" in texts["missing in ports"]
+
+
+def test_a_run_without_a_limit_says_when_it_was_over(monkeypatch):
+    monkeypatch.setattr(running, "_AFTER_S", 0.2)
+    flows = {"kind": "incast", "senders": 2, "bytes": "20MB", "requests": 1, "period": "1s"}
+    with progress.reporter() as reporter:
+        found = running.run(SLOW.set({"transport.name": "dctcp", "workload": flows}), "loopback", reporter)
+    texts = {finding.flag: finding.text for finding in found.warnings}
+    assert "0.2 s after the start of the last flow" in texts["time is up"]
+    assert "time_limit" not in texts["unfinished"] and "missing in ports" not in texts
+    assert found.summary["sim_s"] == pytest.approx(0.2, abs=0.1)
+
+
 def test_datagrams_are_as_long_as_the_packets_of_the_scenario(tmp_path):
     """Longer ones would be sent in fragments, and batches of them not at all."""
     file = tmp_path / "file"
@@ -342,9 +435,12 @@ def test_datagrams_are_as_long_as_the_packets_of_the_scenario(tmp_path):
 
 @pytest.mark.parametrize("code", [0, 1, 2])
 def test_a_process_that_ends_before_its_time_fails_the_run(code, tmp_path):
-    (tmp_path / "h0.log").write_text("flowloom-node: the reason")
-    gone = subprocess.Popen(["sh", "-c", f"exit {code}", "--me", "h0"])
+    log = tmp_path / "0.log"
+    log.write_text("flowloom-node: the reason")
+    gone = subprocess.Popen(["sh", "-c", f"exit {code}"])
     gone.wait()
-    ends = running._ended_flows(tmp_path, ["h0"], 1, [gone], time.clock_gettime_ns(time.CLOCK_MONOTONIC) + 60 * 10**9)
+    ends = running._ended_flows(
+        [tmp_path / "0.records"], 1, {log: gone}, time.clock_gettime_ns(time.CLOCK_MONOTONIC) + 60 * 10**9
+    )
     with pytest.raises(RunError, match=f"ended with {code}: .*the reason"):
         list(ends)

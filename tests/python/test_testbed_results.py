@@ -151,6 +151,10 @@ def test_what_only_a_simulator_sees_is_unknown(tmp_path):
     (unfinished,) = [finding.text for finding in counted.warnings if finding.flag == "unfinished"]
     assert unfinished.endswith("; 2 packets were dropped")
     assert "2 packets were lost. 10 packets were retransmitted." in explanations.paragraphs(counted)
+    # And if none was marked, nobody knows how long queues were.
+    unmarked = results.result(scenario(tmp_path, transport="dctcp"), ENDED, wall_s=1.0, hosts={}, marks=0)
+    (none,) = [finding.text for finding in unmarked.warnings if finding.flag == diagnosis.NO_MARKS]
+    assert "no packet was marked: switches mark above" in none and "longest queue" not in none
 
 
 def test_a_result_is_saved_like_a_simulated_one(tmp_path):

@@ -121,7 +121,7 @@ impl Cluster {
     /// A cluster of hosts at these addresses, on one switch. Without a key of its own ([`Cluster::with_key`]), it has the one that everybody knows.
     ///
     /// # Errors
-    /// If there are fewer than two or more than 4096 nodes, an address occurs twice or has no port, IPv4 and IPv6 are mixed, the line
+    /// If there are fewer than two or more than 4096 nodes, an address occurs twice, has no port or is none to send from, IPv4 and IPv6 are mixed, the line
     /// rate is zero, or the MTU exceeds 65,535 B.
     pub fn new(addresses: Vec<SocketAddr>, profile: Profile) -> io::Result<Cluster> {
         let hosts = addresses.into_iter().enumerate().map(|(number, address)| HostEntry {
@@ -364,6 +364,12 @@ fn check_names(members: &[Member]) -> io::Result<()> {
             return Err(invalid(format!("two nodes are called \"{name}\"")));
         }
         let Some(address) = address else { continue };
+        // No datagram comes from such an address, so nobody would take this node's.
+        if address.ip().is_unspecified() || address.ip().is_multicast() {
+            return Err(invalid(format!(
+                "node address {address}: it must be the address from which the node sends, such as 10.0.0.1:7000"
+            )));
+        }
         if address.port() == 0 || Some(address.is_ipv4()) != first.map(|first| first.is_ipv4()) || !addresses.insert(address) {
             return Err(invalid(format!(
                 "node address {address}: an address must have a port, all must have the same IP version, and none may occur twice"
@@ -394,12 +400,14 @@ mod tests {
 
     #[test]
     fn an_invalid_cluster_is_refused() {
-        let bad: [&[&str]; 5] = [
+        let bad: [&[&str]; 7] = [
             &[],
             &["127.0.0.1:7000"],
             &["127.0.0.1:7000", "127.0.0.1:0"],
             &["127.0.0.1:7000", "127.0.0.1:7000"],
             &["127.0.0.1:7000", "[::1]:7000"],
+            &["127.0.0.1:7000", "0.0.0.0:7001"],
+            &["[::1]:7000", "[ff02::1]:7001"],
         ];
         for list in bad {
             assert!(Cluster::new(addresses(list), Profile::LOOPBACK).is_err(), "{list:?}");

@@ -1,8 +1,8 @@
 //! The file system of BPF objects, in which taggers stay attached when the program ends.
 
-use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::{fs, iter};
 
 use rustix::mount::MountFlags;
 
@@ -30,19 +30,47 @@ pub fn namespace_of(folder: &Path) -> Option<u64> {
 
 /// Mounts the file system, if it is not.
 pub fn mount() -> Result<()> {
-    let mounted = rustix::fs::statfs(ROOT).map_err(failed("find the file system of BPF objects in /sys/fs/bpf"))?;
-    if mounted.f_type as u64 == MAGIC {
+    if is_mounted()? {
         return Ok(());
     }
-    // `ip netns exec` gives a process a mount namespace of its own. What is mounted there vanishes with the process, and so would the tagger.
-    let parent = format!("/proc/{}/ns/mnt", std::os::unix::process::parent_id());
-    let namespaces = ["/proc/self/ns/mnt", parent.as_str()].map(|path| fs::read_link(path).ok());
-    if namespaces[0] != namespaces[1] {
-        let right = "use --netns NAME instead of `ip netns exec NAME`";
-        return Err(Error::Input(format!("/sys/fs/bpf has no BPF file system in this mount namespace; {right}")));
+    // What is mounted in a mount namespace of few processes vanishes with them, and so would the tagger.
+    if let Some(why) = hidden() {
+        return Err(Error::Input(why));
     }
     rustix::mount::mount("bpf", ROOT, "bpf", MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC, c"mode=0700")
         .map_err(failed("mount the file system of BPF objects in /sys/fs/bpf"))
+}
+
+fn is_mounted() -> Result<bool> {
+    let mounted = rustix::fs::statfs(ROOT).map_err(failed("find the file system of BPF objects in /sys/fs/bpf"))?;
+    Ok(mounted.f_type as u64 == MAGIC)
+}
+
+/// Why this process may not see taggers that there are, if it may not: `ip netns exec` gives it a mount namespace of its own.
+pub fn hidden() -> Option<String> {
+    if is_mounted().unwrap_or(false) || !is_apart() {
+        return None;
+    }
+    let right = "use --netns NAME instead of `ip netns exec NAME`, or mount it first: mount -t bpf bpf /sys/fs/bpf";
+    Some(format!("/sys/fs/bpf has no BPF file system in this mount namespace; {right}"))
+}
+
+/// Whether a program from which this one descends is in another mount namespace. It need not be the parent: `ip netns exec` may have run a script, or Python.
+fn is_apart() -> bool {
+    let of = |process: u32| fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
+    let mine = of(std::process::id());
+    iter::successors(Some(std::process::id()), |process| parent(*process)).any(|process| {
+        let theirs = of(process);
+        theirs.is_some() && theirs != mine
+    })
+}
+
+/// The parent of a process; none if it is unknown, or of another namespace of processes.
+fn parent(process: u32) -> Option<u32> {
+    let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name in parentheses may have blanks; proc(5) counts the parent as field 4.
+    let parent = text.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()?;
+    (parent != 0).then_some(parent)
 }
 
 /// Makes a folder, which must belong to this user: in a file system that everybody may write to, somebody else could have made it.

@@ -1,10 +1,11 @@
 //! The network device, as `ip` and `tc` of iproute2 know it.
 
 use std::fs::{self, File};
-use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::{io, iter};
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde::de::DeserializeOwned;
@@ -147,14 +148,28 @@ pub fn enter_namespace(name: &str) -> Result<()> {
     enter(&file)
 }
 
-/// Moves this thread into the network namespace with this number, if `ip netns` has a name for it, and else into `home`.
+/// Moves this thread into the network namespace with this number, if there is one, and else into `home`.
 pub fn enter_number(number: u64, home: &File) -> Result<()> {
-    for entry in fs::read_dir(NAMESPACES).into_iter().flatten().flatten() {
-        if fs::metadata(entry.path()).is_ok_and(|found| found.ino() == number) {
-            return enter(&File::open(entry.path()).map_err(failed("open a network namespace"))?);
-        }
+    match held(number) {
+        Some(path) => enter(&File::open(path).map_err(failed("open a network namespace"))?),
+        None => enter(home),
     }
-    enter(home)
+}
+
+/// A file that is the network namespace with this number. Not all have a name of `ip netns`: a container has processes, and a testbed is held by an open file.
+fn held(number: u64) -> Option<PathBuf> {
+    let named = entries(Path::new(NAMESPACES)).find(|path| fs::metadata(path).is_ok_and(|found| found.ino() == number));
+    let target = PathBuf::from(format!("net:[{number}]"));
+    let of_process = |process: PathBuf| {
+        let mut files = iter::once(process.join("ns/net")).chain(entries(&process.join("fd")));
+        files.find(|file| fs::read_link(file).is_ok_and(|to| to == target))
+    };
+    named.or_else(|| entries(Path::new("/proc")).find_map(of_process))
+}
+
+/// What is in a folder; nothing if it cannot be read.
+fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
 }
 
 fn enter(namespace: &File) -> Result<()> {

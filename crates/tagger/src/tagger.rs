@@ -314,6 +314,9 @@ fn digest(object: &[u8]) -> u64 {
 }
 
 fn none(device: &str) -> Error {
+    if let Some(why) = bpffs::hidden() {
+        return Error::Input(format!("no tagger of {device} is seen here: {why}"));
+    }
     Error::Input(format!("{device} has no tagger; `attach {device}` attaches one (only root sees taggers)"))
 }
 

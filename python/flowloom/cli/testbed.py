@@ -161,7 +161,7 @@ def compare(
     json: Json = False,
 ) -> None:
     """Run a scenario on a testbed and in the simulator, and print both side by side."""
-    from flowloom import outputs, progress
+    from flowloom import diagnosis, outputs, progress
     from flowloom.cli import tables
     from flowloom.cli.running import scenario_of
     from flowloom.testbed import running
@@ -183,7 +183,10 @@ def compare(
     if json:
         common.print_json([{"transport": one, "world": world} | results.as_json() for (one, world), results in found.items()])
         return
-    tables.print_side_by_side({running.title(*key): [results] for key, results in found.items()})
+    named = {running.title(*key): results for key, results in found.items()}
+    tables.print_side_by_side({title: [results] for title, results in named.items()})
+    for line in diagnosis.grouped((title, results.warnings) for title, results in named.items()):
+        typer.echo(f"warning: {line}")
     typer.echo(f"saved in {out}" if out else "not saved; give --out DIR to keep the flows")
 
 

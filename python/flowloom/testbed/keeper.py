@@ -18,9 +18,10 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from flowloom import storage
+from flowloom import locks, storage
 from flowloom._native import RunError, ScenarioError
 from flowloom.scenario import Scenario
+from flowloom.testbed import namespaces
 from flowloom.testbed.network import Network, View
 
 _WAIT_S = 20.0
@@ -45,6 +46,13 @@ def up(scenario: Scenario) -> View:
         ScenarioError: The scenario is not valid, or too large.
         RunError: A testbed is up already, or this machine cannot have one.
     """
+    if why := namespaces.lacking():
+        raise RunError(f"there is no testbed here: {why}")
+    with _alone():
+        return _up(scenario)
+
+
+def _up(scenario: Scenario) -> View:
     if (state := _state()) is not None:
         raise RunError(f"a testbed is up: {state.view.title}; `flowloom testbed down` removes it")
     keeper = subprocess.Popen(
@@ -103,6 +111,13 @@ def command(node: str, words: Sequence[str]) -> list[str]:
 
 def down() -> bool:
     """Remove the testbed and end the programs in it. Return whether one was up."""
+    if _state() is None:
+        return False
+    with _alone():
+        return _down()
+
+
+def _down() -> bool:
     state = _state()
     if state is None:
         return False
@@ -138,6 +153,11 @@ def _programs(of: View) -> list[int]:
 
 def _file() -> Path:
     return Path(os.environ.get("XDG_RUNTIME_DIR") or "/run") / "flowloom-testbed.json"
+
+
+def _alone() -> contextlib.AbstractContextManager[None]:
+    """Wait for others that set up or remove the testbed: the state has room for one keeper, and nobody would end a second."""
+    return locks.locked(_file().with_suffix(".lock"), wait=True)
 
 
 def _state() -> _State | None:

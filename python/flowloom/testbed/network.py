@@ -6,23 +6,25 @@ the kernel lacks RED, `flowloom-port` of crates/tagger marks packets in its plac
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import ipaddress
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from types import TracebackType
 
 import networkx
 
 from flowloom import deploy
 from flowloom._native import RunError, ScenarioError
-from flowloom.deploy import linux
+from flowloom.deploy import Deployment, linux
 from flowloom.deploy.plan import Member, Plan, Port, Switch, file_name
 from flowloom.scenario import Scenario
 from flowloom.tagging import command
 from flowloom.testbed import namespaces
 from flowloom.testbed.namespaces import Namespace, Space
-from flowloom.words import shown, suggestion
+from flowloom.words import listed, shown, suggestion
 
 NODES_MAX = 64
 """The most hosts and switches of a testbed."""
@@ -30,6 +32,8 @@ _BASE = ipaddress.IPv4Address("10.77.0.0")
 _SETTINGS = ["net.ipv4.ip_forward=1", "net.ipv4.fib_multipath_hash_policy=1", "net.ipv4.conf.all.send_redirects=0"]
 """What makes a namespace a switch. Flows choose among paths by a hash of addresses and ports."""
 _NOTHING, _RED = "nothing", "RED"
+_TAGGERS = Path("/sys/fs/bpf/flowloom")
+"""Each tagger has a folder here, which is named by the numbers of its network namespace and its device."""
 _UNCUT = ["tx", "tso", "gso", "gro", "tx-udp-segmentation"]
 """What hosts must not leave to the network: a burst would be one packet for a switch, and packets would have no checksums."""
 
@@ -126,11 +130,8 @@ class Network:
             ScenarioError: The scenario is not valid, or too large for one machine.
             RunError: This machine lacks something, or the kernel refuses.
         """
-        if why := namespaces.lacking():
-            raise RunError(f"there is no testbed here: {why}")
-        self.deployment = deploy.deploy(scenario, linux.NAME, for_datagrams=True)
+        self.deployment = deployment(scenario)
         plan = self.plan = self.deployment.plan
-        _check(plan)
         self._spaces: list[Namespace] = []
         try:
             nodes = []
@@ -157,6 +158,10 @@ class Network:
 
     def close(self) -> None:
         """Remove the network."""
+        # All before the first namespace goes: the other ends of its links go with it.
+        with contextlib.suppress(RunError, OSError):  # the network goes all the same
+            for one in self._spaces:
+                _detach_taggers(one.space)
         while self._spaces:
             self._spaces.pop().close()
 
@@ -221,6 +226,20 @@ class Network:
         return command.PORT
 
 
+def deployment(scenario: Scenario) -> Deployment:
+    """Return what a scenario means for the hosts and switches of a testbed. Nothing is set up.
+
+    Raises:
+        ScenarioError: The scenario is not valid, or not one for a testbed.
+        RunError: This machine lacks something.
+    """
+    if why := namespaces.lacking():
+        raise RunError(f"there is no testbed here: {why}")
+    found = deploy.deploy(scenario, linux.NAME, for_datagrams=True)
+    _check(found.plan)
+    return found
+
+
 def _check(plan: Plan) -> None:
     count = len(plan.hosts) + sum(switch.count for switch in plan.switches)
     if count > NODES_MAX:
@@ -230,6 +249,19 @@ def _check(plan: Plan) -> None:
         )
     if plan.pfc:
         raise ScenarioError("fabric.pfc: queues of the Linux kernel pause nobody, so a testbed has no flow control")
+    if faults := plan.scenario.get("fault"):
+        kinds = listed(sorted({fault["kind"] for fault in faults}))
+        raise ScenarioError(f"fault: nothing goes wrong in a testbed on purpose ({kinds}); leave faults out, or --set fault=[]")
+
+
+def _detach_taggers(space: Space) -> None:
+    """Detach the taggers that users have attached (`flowloom pias`). A file system keeps them when their devices go."""
+    tagged = [int(folder.name.partition("-")[2]) for folder in _TAGGERS.glob(f"{Path(space.path).stat().st_ino}-*")]
+    if not tagged:
+        return
+    for link in json.loads(space.run("ip", "-j", "link")):
+        if link["ifindex"] in tagged:
+            space.run(command.path(command.TAG), "detach", link["ifname"])
 
 
 def _cables(plan: Plan) -> dict[str, tuple[Cable, ...]]:

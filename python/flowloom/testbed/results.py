@@ -134,6 +134,7 @@ def result(
     end_ns: int = 0,
     marks: int | None = None,
     drops: int | None = None,
+    findings: Sequence[Mapping[str, str]] = (),
     progress: Progress | None = None,
 ) -> Results:
     """Make a result of what real hosts have recorded.
@@ -146,6 +147,7 @@ def result(
         end_ns: When the run was over, in nanoseconds after the common start, if that was after the last end of a flow.
         marks: How many packets the switches have marked, if they were asked.
         drops: How many packets they have dropped, if they were asked.
+        findings: What else makes the numbers misleading: tables with `flag` and `text`.
         progress: Is called while optima are measured in the simulator (`metrics.optimum = "solo"`), and may raise to stop.
 
     Raises:
@@ -165,6 +167,8 @@ def result(
     record["key"] = key_of(plan)
     summary = json.loads(outcome["summary"])
     summary["marks"], summary["drops"]["total"] = marks, drops
+    if findings:
+        summary["findings"] = [*summary.get("findings", []), *map(dict, findings)]
     return Results(summary | in_summary(flows), located(resolved), record, _flows=flows, _series={})
 
 

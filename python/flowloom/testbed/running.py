@@ -9,6 +9,7 @@ import re
 import subprocess
 import tempfile
 import time
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from flowloom.progress import Reporter
 from flowloom.results import Results
 from flowloom.scenario import Scenario
 from flowloom.tagging import command
+from flowloom.testbed import network as networks
 from flowloom.testbed import results
 from flowloom.testbed.network import Network, Node
 from flowloom.words import shown
@@ -33,7 +35,8 @@ _PORT = 7000
 _START_S = 2.0
 """How long processes have to start and to greet each other, and as much again for each eight hosts."""
 _AFTER_S = 30.0
-"""How long after the start of the last flow all must have ended."""
+"""How long after the start of the last flow all must have ended, unless the scenario has a time limit."""
+_NANOSECONDS = {"ps": 1e-3, "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 _POLL_S = 0.1
 _END_S = 20.0
 
@@ -72,6 +75,9 @@ def compare(under: Mapping[str, Scenario], profile: str, reporter: Reporter) -> 
         ScenarioError: As `run`.
         RunError: As `run`, or the simulation failed.
     """
+    for one in under.values():
+        _until(one)  # what is no scenario for a testbed is named before anything is simulated
+        networks.deployment(one)
     for name, one in under.items():
         simulated, testbed = ((name, world) for world in _WORLDS)
         reporter.begin(1, kept=0)
@@ -102,37 +108,80 @@ def run(scenario: Scenario, profile: str, reporter: Reporter) -> Results:
         raise ScenarioError(f"a profile {shown(profile)} does not exist; there are {' and '.join(PROFILES)}")
     began = time.monotonic()
     node = command.path(command.NODE)
-    flows = results.planned(scenario)
+    flows, until = results.planned(scenario), _until(scenario)
     with Network(scenario) as network, tempfile.TemporaryDirectory(prefix="flowloom-") as folder:
         work = Path(folder)
         (work / "cluster.toml").write_text(toml.document(cluster(network)))
         names = [host.name for host in network.view.hosts]
-        for name, text in zip(names, results.lists(flows, names), strict=False):
-            (work / f"{name}.flows").write_text(text)
+        # A host may have any name, also one that is no name of a file.
+        ends = [work / f"{number}.records" for number in range(len(names))]
+        for file, text in zip(ends, results.lists(flows, names), strict=True):
+            file.with_suffix(".flows").write_text(text)
         start = time.clock_gettime_ns(time.CLOCK_MONOTONIC) + int(1e9 * _START_S * (1 + len(names) / 8))
-        until = max(flow["start_ns"] for flow in flows) + int(1e9 * _AFTER_S)
         common = [node, "--cluster", str(work / "cluster.toml"), *settings(network)]
         common += ["--profile", profile, "--start-at", str(start)]
         before = {(one.switch, one.to): one for one in network.view.counters()}
         with contextlib.ExitStack() as stack:
-            started = [
-                stack.enter_context(_process(place, [*common, "--me", me, *_words(work, me, until)], work / f"{me}.log"))
-                for me, place in _places(network)
-            ]
+            started = {}
+            for me, place in _places(network):
+                log = work / f"{network.view.nodes.index(place)}.log"
+                words = [*common, f"--me={me}", *_words(log, until)]
+                started[log] = stack.enter_context(_process(place, words, log))
             name = title(network.plan.transport, _WORLDS[1])
             reporter.begin(1, kept=0)
-            for ended, now in _ended_flows(work, names, len(flows), started, start + until):
+            for ended, now in _ended_flows(ends, len(flows), started, start + until):
                 reporter.progress(name, name, ended / len(flows), max(now - start, 0) / 1e9, 0)
-            for one in started:
+            for one in started.values():
                 _end(one)
             reporter.finished(name, name)
         after = network.view.counters()
         marks = sum(one.marked - before[one.switch, one.to].marked for one in after)
         drops = sum(one.dropped - before[one.switch, one.to].dropped for one in after)
         hosts = {"kernel": platform.release(), "marks": network.view.marks, "profile": profile}
-        records = results.read(work / f"{name}.records" for name in names)
-        took = time.monotonic() - began
-        return results.result(scenario, records, wall_s=took, hosts=hosts, marks=marks, drops=drops)
+        records = results.read(ends)
+        is_open = any(record["event"] == "open" for record in records)
+        return results.result(
+            scenario,
+            records,
+            wall_s=time.monotonic() - began,
+            hosts=hosts,
+            end_ns=until if is_open else 0,
+            marks=marks,
+            drops=drops,
+            findings=_findings(network, is_open),
+        )
+
+
+def _until(scenario: Scenario) -> int:
+    """Return when a run is over although flows are open, in nanoseconds after the common start.
+
+    Raises:
+        ScenarioError: The scenario is not valid, its flows wait for others, or some start after its time limit.
+    """
+    last = max(flow["start_ns"] for flow in results.planned(scenario))
+    limit = tomllib.loads(scenario.resolve())["run"].get("time_limit")
+    if limit is None:
+        return int(last + 1e9 * _AFTER_S)
+    number = limit.rstrip("pnums")
+    until = int(float(number) * _NANOSECONDS[limit.removeprefix(number)])
+    if last >= until:
+        raise ScenarioError(
+            f"run.time_limit: the last flow starts after {last / 1e6:g} ms, and a testbed does not end before that; "
+            "raise or remove it, or let fewer flows start"
+        )
+    return until
+
+
+def _findings(network: Network, is_open: bool) -> list[dict[str, str]]:
+    """Return what makes the numbers of a run on this network misleading."""
+    found = [
+        {"flag": "missing in ports", "text": f"ports of the Linux kernel lack what {network.plan.name} needs: {need.what}"}
+        for need in network.deployment.impossible
+    ]
+    if is_open and "time_limit" not in network.plan.scenario["run"]:
+        text = f"the testbed ended {_AFTER_S:g} s after the start of the last flow, and flows were open"
+        found.append({"flag": "time is up", "text": text})
+    return found
 
 
 def cluster(network: Network) -> dict[str, Any]:
@@ -180,11 +229,11 @@ def _places(network: Network) -> Iterator[tuple[str, Node]]:
     yield from ((host.name, host) for host in network.view.hosts if host is not control)
 
 
-def _words(work: Path, me: str, until: int) -> list[str]:
-    flows = work / f"{me}.flows"
+def _words(log: Path, until: int) -> list[str]:
+    flows, records = (log.with_suffix(suffix) for suffix in (".flows", ".records"))
     if not flows.exists():
         return []
-    return ["--flows", str(flows), "--records", str(work / f"{me}.records"), "--discard", "--until", str(until)]
+    return ["--flows", str(flows), "--records", str(records), "--discard", "--until", str(until)]
 
 
 def settings(network: Network) -> list[str]:
@@ -210,7 +259,7 @@ def _process(node: Node, words: Sequence[str], log: Path) -> Iterator[subprocess
 
 
 def _ended_flows(
-    work: Path, names: Sequence[str], flows: int, started: Sequence[subprocess.Popen[str]], until: int
+    records: Sequence[Path], flows: int, started: Mapping[Path, subprocess.Popen[str]], until: int
 ) -> Iterator[tuple[int, int]]:
     """Yield how many flows have ended, and the time, until all have ended or time is up.
 
@@ -220,11 +269,11 @@ def _ended_flows(
     ended, now = 0, 0
     while ended < flows and now <= until:
         time.sleep(_POLL_S)
-        gone = next((one for one in started if one.poll() is not None), None)
-        ended, now = sum(_ended(work / f"{name}.records") for name in names), time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        log, gone = next(((log, one) for log, one in started.items() if one.poll() is not None), (None, None))
+        ended, now = sum(map(_ended, records)), time.clock_gettime_ns(time.CLOCK_MONOTONIC)
         # No process ends before it is told to or time is up, and then with 0 or 1.
-        if gone is not None and (now <= until or gone.returncode not in (0, 1)):
-            raise RunError(f"a process of the testbed ended with {gone.returncode}: {_last_words(work, gone)}")
+        if log and gone and (now <= until or gone.returncode not in (0, 1)):
+            raise RunError(f"a process of the testbed ended with {gone.returncode}: {_last_words(log)}")
         yield ended, now
 
 
@@ -239,9 +288,7 @@ def _ended(records: Path) -> int:
         return 0  # the process is starting
 
 
-def _last_words(work: Path, failed: subprocess.Popen[str]) -> str:
-    words = failed.args if isinstance(failed.args, list) else []
-    log = work / f"{words[words.index('--me') + 1]}.log"
+def _last_words(log: Path) -> str:
     return shown(log.read_text(errors="replace")[-600:].strip(), 600)
 
 

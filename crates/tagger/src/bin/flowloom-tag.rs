@@ -236,6 +236,10 @@ serve lets a controller on another host read the status and set thresholds; with
 
     fn detach(words: &Words) -> Result<()> {
         if words.all {
+            if words.device.is_some() || words.netns.is_some() {
+                let what = "--all detaches the taggers of all devices, in all network namespaces";
+                return Err(Error::Input(format!("{what}; leave out the device and --netns, or --all")));
+            }
             let names = detach_all()?;
             return print(&names.iter().map(|name| format!("{name} is detached\n")).collect::<String>());
         }
