@@ -377,11 +377,11 @@ def _marking(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[Fi
         return
     text = f"packets are ECN-capable, but no packet was marked: switches mark above {port['mark_above']}"
     if summary["queue"]:  # nobody sees the queues of real ports over time
-        text += f", the longest queue held {max(hop['peak_bytes'] for hop in summary['queue'].values()) / 1000:g}kB"
+        text += f", and the longest queue held {max(hop['peak_bytes'] for hop in summary['queue'].values()) / 1000:g}kB"
     if (reach := _reach(spec, port)) <= metrics.bytes_of(port["mark_above"]):
         room = f"{reach / 1000:.4g}kB (fabric.buffer = {spec['fabric']['buffer']})"
         yield Finding(
-            "problem", f"{text}, and no queue can be longer than {room}; raise fabric.buffer or lower mark_above", NO_MARKS
+            "problem", f"{text}; no queue can be longer than {room}; raise fabric.buffer or lower mark_above", NO_MARKS
         )
     else:
         yield Finding("note", f"{text}; lower mark_above if you expect marks at this load", NO_MARKS)
