@@ -10,7 +10,6 @@ Sources of the grammars, all public:
 from __future__ import annotations
 
 import functools
-import itertools
 import json
 import os
 import re
@@ -74,6 +73,19 @@ def variants_of(transport):
 @functools.cache
 def made(transport, variant, target):
     return deploy(Scenario(SMALL, "small.toml").set({"transport.name": transport, **VARIANTS[variant]}), target)
+
+
+def kinds_of(deployment):
+    """Return the names of the kinds of switches: a leaf with a controller, if there is one, other leaves, and spines."""
+    return [switch.name for switch in deployment.plan.switches]
+
+
+def switches_of(transport, target):
+    """Yield the deployments of a transport, with the name of each kind of switch."""
+    for variant in variants_of(transport):
+        deployment = made(transport, variant, target)
+        for switch in kinds_of(deployment):
+            yield deployment, switch
 
 
 def text_of(deployment, name):
@@ -178,8 +190,7 @@ def sonic_tables(deployment, switch):
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_sonic_tables_obey_the_models(transport):
-    for variant, switch in itertools.product(variants_of(transport), ("leaf", "spine")):
-        deployment = made(transport, variant, "sonic")
+    for deployment, switch in switches_of(transport, "sonic"):
         tables = sonic_tables(deployment, switch)
         assert tables and wrong_in_sonic(tables) == []
         # Each entry has a line that says where it comes from.
@@ -253,8 +264,8 @@ def wrong_in_eos(text):
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_eos_configurations_obey_the_grammar(transport):
-    for variant, switch in itertools.product(variants_of(transport), ("leaf", "spine")):
-        text = text_of(made(transport, variant, "eos"), f"{switch}.eos")
+    for deployment, switch in switches_of(transport, "eos"):
+        text = text_of(deployment, f"{switch}.eos")
         assert wrong_in_eos(text) == []
         assert "interface Ethernet" in text and "service-profile" in text
 
@@ -307,8 +318,8 @@ def commands(text):
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_cumulus_commands_obey_the_grammar(transport):
-    for variant, switch in itertools.product(variants_of(transport), ("leaf", "spine")):
-        found = commands(text_of(made(transport, variant, "cumulus"), f"{switch}.nvue.sh"))
+    for deployment, switch in switches_of(transport, "cumulus"):
+        found = commands(text_of(deployment, f"{switch}.nvue.sh"))
         assert [line for line in found if not any(re.fullmatch(rule, line) for rule in NVUE)] == []
         assert found[-1] == "nv config apply"
         # Each profile that an interface uses is defined.
@@ -344,7 +355,7 @@ MARKING = {"dctcp", "d2tcp", "l2dct", "ecn_star", "pias", "pase", "dcqcn"}
 
 def applied(deployment):
     """Apply the script of a leaf to two ports in a network namespace; return what the kernel has then."""
-    script = text_of(deployment, "leaf.sh")
+    script = text_of(deployment, f"{kinds_of(deployment)[-2]}.sh")
     with netns.Namespace() as space:
         for port in PORTS:
             space.link(port)

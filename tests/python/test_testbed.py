@@ -413,6 +413,16 @@ def test_a_run_without_a_limit_says_when_it_was_over(monkeypatch):
     assert found.summary["sim_s"] == pytest.approx(0.2, abs=0.1)
 
 
+@pytest.mark.parametrize("control", [{"transport.pias.update.period": "50ms"}, {"transport.name": "fastpass"}])
+def test_a_controller_has_a_host_and_a_process(control):
+    scenario = STAR.set({"workload.flows": 4, **control})
+    plan = plan_of(scenario)
+    (switch,) = plan.switches
+    assert len(plan.hosts) == 5 and [member.neighbours for member in switch.members] == [plan.hosts]
+    with progress.reporter() as reporter:
+        assert running.run(scenario, "loopback", reporter).summary["finished"] == 4
+
+
 def test_datagrams_are_as_long_as_the_packets_of_the_scenario(tmp_path):
     """Longer ones would be sent in fragments, and batches of them not at all."""
     file = tmp_path / "file"

@@ -21,6 +21,8 @@ use crate::{ScenarioError, headroom};
 /// # Errors
 /// If the plan's transport is none that could run on a network.
 pub fn describe(setup: &Setup, scenario: &Scenario, for_datagrams: bool) -> Result<Value, ScenarioError> {
+    // It has the control host, too.
+    let network = setup.paths.network();
     let Some(profiles) = &setup.transport.profiles else {
         let message =
             format!("{} is a bound and no transport, so switches and hosts cannot be configured for it", setup.transport.name);
@@ -43,7 +45,7 @@ pub fn describe(setup: &Setup, scenario: &Scenario, for_datagrams: bool) -> Resu
         "host": host(&(profiles.host)(&setup.parameters)),
         "switches": switches(&ports),
         "nics": nics(&ports),
-        "hosts": setup.network.endpoints().map(|node| &setup.network.node(node).name).collect::<Vec<_>>(),
+        "hosts": network.endpoints().map(|node| &network.node(node).name).collect::<Vec<_>>(),
     }))
 }
 
@@ -91,7 +93,7 @@ fn pfc(setup: &Setup) -> Value {
 /// Each kind of switch: its name is that of its tier, or of its first switch if its tier has several kinds.
 fn switches(ports: &Ports<'_>) -> Value {
     let setup = ports.setup;
-    let network = &setup.network;
+    let network = setup.paths.network();
     let mut kinds: Vec<(Vec<NodeId>, Vec<Value>)> = Vec::new();
     for node in network.switches() {
         let limits = headroom::of(setup, node);
@@ -126,8 +128,9 @@ fn switches(ports: &Ports<'_>) -> Value {
 
 /// A switch with the names of the nodes at the other ends of its ports, in their order.
 fn member(setup: &Setup, switch: NodeId) -> Value {
-    let name = |node: NodeId| &setup.network.node(node).name;
-    let neighbours: Vec<&String> = setup.network.ports(switch).iter().map(|link| name(setup.network.link(*link).to)).collect();
+    let network = setup.paths.network();
+    let name = |node: NodeId| &network.node(node).name;
+    let neighbours: Vec<&String> = network.ports(switch).iter().map(|link| name(network.link(*link).to)).collect();
     json!({ "name": name(switch), "neighbours": neighbours })
 }
 
@@ -142,19 +145,20 @@ impl Ports<'_> {
     /// The port of a link in a run.
     fn profile(&self, link: LinkId) -> Value {
         let Ports { setup, profiles, wire } = *self;
-        let kind = setup.network.node(setup.network.link(link).from).kind;
-        let site = PortSite { link, network: &setup.network, wire, memory: setup.memory.at(kind), seed: setup.seed };
+        let network = setup.paths.network();
+        let kind = network.node(network.link(link).from).kind;
+        let site = PortSite { link, network, wire, memory: setup.memory.at(kind), seed: setup.seed };
         port(&(profiles.port)(&setup.parameters, &site))
     }
 }
 
 /// The NICs of each rate.
 fn nics(ports: &Ports<'_>) -> Value {
-    let setup = ports.setup;
+    let network = ports.setup.paths.network();
     let mut kinds: Vec<(u64, Value, u64)> = Vec::new();
-    for host in setup.network.node_ids().filter(|node| setup.network.node(*node).kind == NodeKind::Host) {
-        let link = setup.network.ports(host)[0];
-        let (rate, profile) = (setup.network.link(link).rate.as_bps(), ports.profile(link));
+    for host in network.node_ids().filter(|node| network.node(*node).kind == NodeKind::Host) {
+        let link = network.ports(host)[0];
+        let (rate, profile) = (network.link(link).rate.as_bps(), ports.profile(link));
         match kinds.iter_mut().find(|(other, like, _)| *other == rate && *like == profile) {
             Some((.., count)) => *count += 1,
             None => kinds.push((rate, profile, 1)),

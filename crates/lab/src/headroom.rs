@@ -12,8 +12,9 @@ use crate::plan::Setup;
 /// The limits of a switch of the plan; `None` if the plan has no flow control, or if the node is no switch.
 pub(crate) fn of(setup: &Setup, node: NodeId) -> Option<NodeLimits> {
     let (pfc, classes) = setup.pfc.as_ref().zip(classes_to_pause(setup.transport.name))?;
-    let at_switch = setup.network.node(node).kind == NodeKind::Switch;
-    let limits = || pfc.limits(&setup.network, node, &setup.wire, setup.memory, classes(&setup.parameters));
+    let network = setup.paths.network();
+    let at_switch = network.node(node).kind == NodeKind::Switch;
+    let limits = || pfc.limits(network, node, &setup.wire, setup.memory, classes(&setup.parameters));
     at_switch.then(|| limits().expect("the plan was checked"))
 }
 
@@ -30,17 +31,18 @@ pub struct HopHeadroom {
 
 /// The headrooms of a plan, by the hop over which packets come in; none without flow control.
 pub(crate) fn by_hop(setup: &Setup) -> BTreeMap<String, HopHeadroom> {
+    let network = setup.paths.network();
     let mut hops: BTreeMap<String, HopHeadroom> = BTreeMap::new();
-    for switch in setup.network.switches() {
+    for switch in network.switches() {
         let Some(limits) = of(setup, switch) else { continue };
-        for link in setup.network.ports(switch) {
-            let ClassLimits { xoff, headroom } = limits.of(setup.network.link(*link).from_port);
+        for link in network.ports(switch) {
+            let ClassLimits { xoff, headroom } = limits.of(network.link(*link).from_port);
             let found = HopHeadroom {
                 bytes: headroom.get(),
                 xoff_bytes: xoff.map(Bytes::get),
                 hysteresis_bytes: limits.hysteresis().get(),
             };
-            let most = hops.entry(setup.network.hop_name(link.reverse())).or_insert(found);
+            let most = hops.entry(network.hop_name(link.reverse())).or_insert(found);
             if found.bytes > most.bytes {
                 *most = found;
             }
