@@ -31,6 +31,17 @@ def eventually(condition: Callable[[], object]) -> bool:
     return bool(found)
 
 
+@pytest.fixture
+def kernel(tmp_path_factory):
+    """Tests that attach programs to the kernel run one at a time: some compare all that it has of them before and after."""
+    import fcntl
+
+    # The workers of one run have folders in a common one.
+    with (tmp_path_factory.getbasetemp().parent / "kernel.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 SMALL = """\
 [topology]
 kind = "single_switch"

@@ -36,7 +36,7 @@ def machine() -> None:
 
 
 @pytest.fixture
-def tools(machine, monkeypatch) -> None:
+def tools(machine, kernel, monkeypatch) -> None:
     """Put the `flowloom-tag` that `cargo test` has built on the PATH."""
     namespaces.built(monkeypatch, "flowloom-tag", "bpftool")
 

@@ -26,7 +26,7 @@ _UDP_SEGMENT = 103
 
 
 @pytest.fixture
-def tools(monkeypatch) -> None:
+def tools(kernel, monkeypatch) -> None:
     """Put the programs that `cargo test` has built on the PATH; skip the test where it cannot run."""
     namespaces.available()
     namespaces.built(monkeypatch, "flowloom-port", "flowloom-tag", "bpftool")

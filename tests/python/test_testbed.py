@@ -52,7 +52,7 @@ name = "dctcp"
 
 
 @pytest.fixture(autouse=True)
-def _possible(monkeypatch):
+def _possible(kernel, monkeypatch):
     if why := spaces.lacking():
         namespaces.skip(why)
     namespaces.built(monkeypatch, "flowloom-port", "flowloom-node", "ping")
