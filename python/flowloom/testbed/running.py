@@ -16,7 +16,7 @@ from typing import Any
 
 import networkx
 
-from flowloom import toml, transports
+from flowloom import axes, toml, transports
 from flowloom._native import RunError, ScenarioError
 from flowloom.deploy.plan import plan_of, rate
 from flowloom.engine import simulate
@@ -36,7 +36,6 @@ _START_S = 2.0
 """How long processes have to start and to greet each other, and as much again for each eight hosts."""
 _AFTER_S = 30.0
 """How long after the start of the last flow all must have ended, unless the scenario has a time limit."""
-_NANOSECONDS = {"ps": 1e-3, "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 _POLL_S = 0.1
 _END_S = 20.0
 
@@ -76,7 +75,7 @@ def compare(under: Mapping[str, Scenario], profile: str, reporter: Reporter) -> 
         RunError: As `run`, or the simulation failed.
     """
     for one in under.values():
-        _until(one)  # what is no scenario for a testbed is named before anything is simulated
+        _until(one, results.planned(one))  # what is no scenario for a testbed is named before anything is simulated
         networks.deployment(one)
     for name, one in under.items():
         simulated, testbed = ((name, world) for world in _WORLDS)
@@ -108,7 +107,8 @@ def run(scenario: Scenario, profile: str, reporter: Reporter) -> Results:
         raise ScenarioError(f"a profile {shown(profile)} does not exist; there are {' and '.join(PROFILES)}")
     began = time.monotonic()
     node = command.path(command.NODE)
-    flows, until = results.planned(scenario), _until(scenario)
+    flows = results.planned(scenario)
+    until = _until(scenario, flows)
     with Network(scenario) as network, tempfile.TemporaryDirectory(prefix="flowloom-") as folder:
         work = Path(folder)
         (work / "cluster.toml").write_text(toml.document(cluster(network)))
@@ -152,18 +152,18 @@ def run(scenario: Scenario, profile: str, reporter: Reporter) -> Results:
         )
 
 
-def _until(scenario: Scenario) -> int:
-    """Return when a run is over although flows are open, in nanoseconds after the common start.
+def _until(scenario: Scenario, flows: Sequence[Mapping[str, Any]]) -> int:
+    """Return when a run of these flows is over although some are open, in nanoseconds after the common start.
 
     Raises:
-        ScenarioError: The scenario is not valid, its flows wait for others, or some start after its time limit.
+        ScenarioError: Some flows start after the time limit.
     """
-    last = max(flow["start_ns"] for flow in results.planned(scenario))
-    limit = tomllib.loads(scenario.resolve())["run"].get("time_limit")
-    if limit is None:
+    last = max(flow["start_ns"] for flow in flows)
+    limit = axes.quantity(tomllib.loads(scenario.resolve())["run"].get("time_limit"))
+    limit_ns = limit.into("ns") if limit else None
+    if limit_ns is None:
         return int(last + 1e9 * _AFTER_S)
-    number = limit.rstrip("pnums")
-    until = int(float(number) * _NANOSECONDS[limit.removeprefix(number)])
+    until = round(limit_ns)
     if last >= until:
         raise ScenarioError(
             f"run.time_limit: the last flow starts after {last / 1e6:g} ms, and a testbed does not end before that; "
