@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from flowloom import toml
+from flowloom import axes, toml
 from flowloom.claims import ledger
 from flowloom.claims.digests import amounts, merged
 from flowloom.figures.grid import settings
 from flowloom.figures.schema import Figure
-
-_MICROSECONDS = {"s": 1e6, "ms": 1e3, "us": 1.0, "µs": 1.0}
 
 
 def core_seconds(figure: Figure, scale: str) -> float | None:
@@ -48,9 +45,9 @@ def _amounts(figure: Figure, scale: str) -> Counter[str]:
     return total
 
 
-def _microseconds(text: Any) -> int:
-    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([a-zµ]+)", str(text))
-    return round(float(found[1]) * _MICROSECONDS.get(found[2], 0.0)) if found else 0
+def _microseconds(value: Any) -> int:
+    found = axes.quantity(value)
+    return round((found and found.into("us")) or 0.0)
 
 
 class Remaining:
