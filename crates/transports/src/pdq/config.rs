@@ -8,6 +8,17 @@ use super::header::Feedback;
 use crate::toolkit::TimeWait;
 use crate::{Checked, Conditions, NoLoss, PortMemory, quantity, span_of};
 
+/// The round-trip times in which early start counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EarlyStartRtt {
+    /// The least that the flow has reported to the link.
+    #[default]
+    Least,
+    /// The last that the flow has reported.
+    Measured,
+}
+
 /// Parameters of PDQ. The defaults are the paper's where it is known to give a value.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -16,6 +27,9 @@ pub struct Config {
     /// trips in total (§3.3.2: 2). 0 turns it off: the next flow starts when the last one has left the list.
     #[schemars(range(min = 0, max = 1000))]
     pub early_start_rtts: f64,
+    /// The round-trip times in which early start counts. The paper has the flow's measured one, and does not say how it is estimated. The last
+    /// one grows with the queue that early start makes, so at high load more and more flows start early.
+    pub early_start_rtt: EarlyStartRtt,
     /// Suppressed probing: the time between two probes of a paused flow, in round trips for each flow before it on the list (§3.3.2:
     /// 0.2). It is never less than one round trip. 0 turns it off.
     #[schemars(range(min = 0, max = 100))]
@@ -78,6 +92,7 @@ impl Default for Config {
     fn default() -> Config {
         Config {
             early_start_rtts: 2.0,
+            early_start_rtt: EarlyStartRtt::default(),
             probe_rtts_per_flow: 0.2,
             dampening_rtts: 0.1,
             accept_min: 0.1,
@@ -107,6 +122,7 @@ impl Config {
     pub(super) fn link_rules(&self) -> LinkRules {
         LinkRules {
             early_start_rtts: self.early_start_rtts,
+            early_start_rtt: self.early_start_rtt,
             probe_rtts_per_flow: self.probe_rtts_per_flow,
             dampening_rtts: self.dampening_rtts,
             accept_min: self.accept_min,
@@ -221,6 +237,7 @@ impl Spans {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LinkRules {
     pub early_start_rtts: f64,
+    pub early_start_rtt: EarlyStartRtt,
     pub dampening_rtts: f64,
     pub accept_min: f64,
     pub reserve_promises: bool,

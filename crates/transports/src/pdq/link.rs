@@ -2,7 +2,7 @@
 
 use flowloom_core::{Bytes, Duration, FlowId, NodeId, Rate, Time};
 
-use super::config::LinkRules;
+use super::config::{EarlyStartRtt, LinkRules};
 use super::header::{Feedback, LineRate, Pauser, Request};
 
 /// A flow on the list.
@@ -14,6 +14,8 @@ struct Entry {
     deadline: Time,
     transmission: Duration,
     rtt: Duration,
+    /// In what early start counts.
+    early_start_rtt: Duration,
     /// When a packet of the flow last passed.
     heard: Time,
     /// The rate that a packet was promised, if that is higher, and the time until which its acknowledgement is expected.
@@ -204,13 +206,18 @@ impl Link {
             deadline: request.deadline,
             transmission: request.transmission,
             rtt: request.rtt,
+            early_start_rtt: request.rtt,
             heard: now,
             promised: Rate::default(),
             promised_until: Time::ZERO,
         };
         if let Some(at) = self.position(flow) {
-            let Entry { rate, promised, promised_until, .. } = self.list[at];
-            return Some(self.place(at, Entry { rate, promised, promised_until, ..entry }));
+            let Entry { rate, promised, promised_until, early_start_rtt: before, .. } = self.list[at];
+            let early_start_rtt = match rules.early_start_rtt {
+                EarlyStartRtt::Least => request.rtt.min(before),
+                EarlyStartRtt::Measured => request.rtt,
+            };
+            return Some(self.place(at, Entry { rate, promised, promised_until, early_start_rtt, ..entry }));
         }
         let most = rules.list_length(self.sending);
         if self.list.len() >= most {
@@ -245,7 +252,7 @@ impl Link {
     fn available(&self, rules: &LinkRules, now: Time, at: usize) -> Rate {
         let (mut used, mut credit) = (0, 0.0);
         for entry in &self.list[..at] {
-            let rtts = || entry.transmission.as_ps() as f64 / entry.rtt.as_ps().max(1) as f64;
+            let rtts = || entry.transmission.as_ps() as f64 / entry.early_start_rtt.as_ps().max(1) as f64;
             if credit < rules.early_start_rtts && rtts() < rules.early_start_rtts {
                 credit += rtts();
             } else {

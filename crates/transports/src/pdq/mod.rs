@@ -13,7 +13,7 @@ use flowloom_core::{
     Ability, Family, Feature, Gauge, Nic, NoControl, PathNeed, PortProfile, PortSite, Profile, Site, Transport,
 };
 
-pub use config::Config;
+pub use config::{Config, EarlyStartRtt};
 pub use header::{Feedback, Header, LineRate, Pauser, Request};
 pub use host::Host;
 pub use link::Link;

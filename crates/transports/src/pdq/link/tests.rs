@@ -163,6 +163,18 @@ fn nearly_finished_flows_do_not_count_up_to_two_round_trips() {
     assert_eq!([rig.settle(1, 1), rig.settle(2, 300)], [1000, 0]);
 }
 
+/// By hand with K = 2: a flow with 350 us left reports a round trip of 100 us, then one of 200 us. In measured round trips, it ends within
+/// two; in the least, it needs three and a half.
+#[test]
+fn early_start_counts_in_measured_or_least_round_trips() {
+    for (early_start_rtt, after) in [(EarlyStartRtt::Measured, 1000), (EarlyStartRtt::Least, 0)] {
+        let mut rig = Rig::new(&Config { early_start_rtt, ..undampened() });
+        assert_eq!([rig.settle(1, 350), rig.settle(2, 400)], [1000, 0]);
+        rig.pass(1, Request { rtt: Duration::from_us(200), ..Rig::request(350) });
+        assert_eq!(rig.settle(2, 400), after, "{early_start_rtt:?}");
+    }
+}
+
 #[test]
 fn after_a_flow_was_accepted_other_paused_ones_wait_for_the_dampening_time() {
     let mut rig = Rig::new(&Config { dampening_rtts: 0.5, ..Config::default() });
