@@ -171,12 +171,9 @@ def read_table(path: Path) -> pa.Table:
         ScenarioError: The file is missing or damaged.
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        # The library would take a relative path such as `load:0.8` for an address.
-        with path.open("rb") as file:
-            return pq.read_table(file, page_checksum_verification=True, partitioning=None)
+        return storage.read_parquet(path)
     except (OSError, ValueError, MemoryError, pa.ArrowException) as error:
         raise damaged(path, _parquet(path, error)) from error
 

@@ -97,12 +97,9 @@ def _csv(path: Path) -> tuple[list[str], list[Row]]:
 
 def _parquet(path: Path) -> tuple[list[str], list[Row]]:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        # The library would take a relative path such as `other:1.parquet` for an address.
-        with path.open("rb") as file:
-            table = pq.read_table(file, partitioning=None)
+        table = storage.read_parquet(path)
     except (OSError, ValueError, pa.ArrowException) as error:
         raise ScenarioError(f"cannot read {path}: {shown(error, 200)}") from error
     return table.column_names, [Row(f"{path}, row {row}", cells) for row, cells in enumerate(table.to_pylist(), 1)]

@@ -10,7 +10,10 @@ import secrets
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -43,6 +46,21 @@ def at(error: OSError, path: Path) -> OSError:
     """Return an error with another file name."""
     # Libraries put their own words where the system's belong.
     return OSError(error.errno, os.strerror(error.errno) if error.errno else str(error), str(path))
+
+
+def read_parquet(path: Path, columns: list[str] | None = None) -> pa.Table:
+    """Read a Parquet file, or some of its columns. Checksums of its pages are checked, if it has them.
+
+    Raises:
+        OSError, ValueError, MemoryError, pyarrow.ArrowException: The file is missing or damaged.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    # The library's threads may close the file after Python has ended. With a file of Python's, that aborts the process. The library
+    # is given the opened file, since it would take a relative path such as `load:0.8` for an address.
+    with pa.OSFile(os.fsencode(path)) as file:
+        return pq.read_table(file, columns=columns, page_checksum_verification=True, partitioning=None)
 
 
 _INHERITED = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")

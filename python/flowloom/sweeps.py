@@ -14,7 +14,7 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flowloom import columns, diagnosis, integrity, outputs, results, summary, toml
+from flowloom import columns, diagnosis, integrity, outputs, results, storage, summary, toml
 from flowloom import metrics as metrics_
 from flowloom._native import RunError, ScenarioError
 from flowloom.axes import text
@@ -444,11 +444,9 @@ def _lost(output: Output, about: Mapping[str, Any], keys: set[str]) -> bool:
     if not path.exists():
         return False
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        with path.open("rb") as file:
-            return not keys.issuperset(pq.read_table(file, columns=["run"], partitioning=None)["run"].to_pylist())
+        return not keys.issuperset(storage.read_parquet(path, ["run"])["run"].to_pylist())
     except (OSError, ValueError, KeyError, pa.ArrowException):
         # The table is damaged. The same sweep may write it again.
         found = output.marker() or {}
