@@ -128,7 +128,8 @@ class Scenario:
     def key(self) -> str:
         """Return the key of this scenario's result: a hash of everything that the result depends on.
 
-        These are the resolved scenario, the content of the files that it refers to, and the simulator.
+        These are the resolved scenario without the tables of transports that do not run, the content of the files that it
+        refers to, and the simulator.
 
         Raises:
             ScenarioError: The scenario is not valid, or a file that it refers to cannot be read.
@@ -137,9 +138,10 @@ class Scenario:
 
     def key_of(self, resolved: str) -> str:
         """Return `key`, given the resolved scenario."""
-        digest = hashlib.sha256(f"{engine_id()}\n{resolved}".encode())
+        scenario = of_its_transport(tomllib.loads(resolved))
+        digest = hashlib.sha256(f"{engine_id()}\n{json.dumps(scenario, sort_keys=True)}".encode())
         folder = Path(self.path).parent
-        for name in sorted(named_files(tomllib.loads(resolved))):
+        for name in sorted(named_files(scenario)):
             digest.update(f"\n{name}\n".encode())
             try:
                 for part in storage.parts(folder / name):
@@ -261,6 +263,15 @@ def dotted(changes: Mapping[str, V]) -> dict[str, V]:
             raise _native.ScenarioError(f"{shown(lost)} has no effect: {whole}; give {shown(key)} first")
         found[key] = value
     return found
+
+
+def of_its_transport(table: dict[str, Any]) -> dict[str, Any]:
+    """Return a scenario without the parameters of transports that it does not run."""
+    transports = table.get("transport", {})
+    if not isinstance(transports, Mapping):
+        return table
+    name = transports.get("name")
+    return table | {"transport": {k: v for k, v in transports.items() if k in ("name", name)}}
 
 
 def within(key: str, table: str) -> bool:

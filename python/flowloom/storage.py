@@ -57,8 +57,8 @@ def read_parquet(path: Path, columns: list[str] | None = None) -> pa.Table:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    # The library's threads may close the file after Python has ended. With a file of Python's, that aborts the process. The library
-    # is given the opened file, since it would take a relative path such as `load:0.8` for an address.
+    # The library's threads may close the file after Python has ended. With a file of Python's, that aborts the process. The
+    # library is given the opened file, since it would take a relative path such as `load:0.8` for an address.
     with pa.OSFile(os.fsencode(path)) as file:
         return pq.read_table(file, columns=columns, page_checksum_verification=True, partitioning=None)
 

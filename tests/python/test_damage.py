@@ -559,8 +559,8 @@ def test_ctrl_c_before_there_is_a_handler_ends_without_a_traceback():
 
 
 def test_the_librarys_threads_hold_no_file_of_pythons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thread that closes a file of Python's after Python has ended aborts the process: `compare` did so in one of ten runs on a busy
-    machine, after it had refused a folder with another table."""
+    """A thread that closes a file of Python's after Python has ended aborts the process. `compare` did so in one of ten runs
+    on a busy machine, after it had refused a folder with another table."""
     path = tmp_path / os.fsdecode(b"load:0.8 \xff.parquet")
     with path.open("wb") as file:
         pq.write_table(pa.table({"run": ["a", "b"], "load": [1, 2]}), file)
@@ -573,4 +573,5 @@ def test_the_librarys_threads_hold_no_file_of_pythons(tmp_path: Path, monkeypatc
     monkeypatch.setattr(pq, "read_table", watched)
     assert integrity.read_table(path).to_pylist() == [{"run": "a", "load": 1}, {"run": "b", "load": 2}]
     assert storage.read_parquet(path, ["run"]).to_pylist() == [{"run": "a"}, {"run": "b"}]
-    assert all(isinstance(source, pa.NativeFile) and not isinstance(source, pa.PythonFile) for source in given) and len(given) == 2
+    assert len(given) == 2
+    assert all(isinstance(source, pa.NativeFile) and not isinstance(source, pa.PythonFile) for source in given)

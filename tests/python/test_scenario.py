@@ -69,6 +69,12 @@ def test_the_key_tells_what_a_result_depends_on(scenario):
     assert len(keys) == 3
 
 
+def test_the_key_does_not_depend_on_transports_that_do_not_run(scenario):
+    base = Scenario.of(scenario).set({"transport.name": "dctcp"})
+    assert base.set({"transport.pase.cut": "per_mark", "transport.pias.thresholds": ["1kB"]}).key() == base.key()
+    assert base.set({"transport.dctcp.initial_window": 3}).key() != base.key()
+
+
 def test_the_key_follows_the_content_of_a_named_file(scenario, tmp_path):
     table = tmp_path / "sizes.csv"
     traced = Scenario.of(scenario).set({"workload.sizes": {"cdf": "sizes.csv", "dialect": "bytes_probability"}})

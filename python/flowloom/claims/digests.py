@@ -29,7 +29,7 @@ from flowloom.engine import cores
 from flowloom.figures.grid import AMOUNTS, Setting, expressions, question, settings
 from flowloom.figures.schema import Figure
 from flowloom.results import MACHINE_KEYS
-from flowloom.scenario import Scenario, engine_id, named_files
+from flowloom.scenario import Scenario, engine_id, named_files, of_its_transport
 
 _VERSION = 1
 """The version of the digests' definition. A higher number makes every entry of the ledger stale."""
@@ -145,7 +145,7 @@ class _Asked:
 
     def prepare(self) -> None:
         """Compute `inputs`, and prepare the probe runs."""
-        said = [t if self.figure.tool else _of_its_transport(t) for t in self.tables]
+        said = [t if self.figure.tool else of_its_transport(t) for t in self.tables]
         placed = sorted(map(_plain, _placed(self.settings, said)))
         files = _files(self.figure, self.tables)
         self.inputs = _hash(_VERSION, placed, _choices(self.figure), files, _checks(self.figure))
@@ -195,15 +195,6 @@ def _placed(settings: Sequence[Setting], tables: Sequence[Table]) -> list[Any]:
 def _choices(figure: Figure) -> list[Any]:
     """Return what decides which of several parameters a figure shows, besides their runs."""
     return [[tune.minimise, tune.at] for tune in figure.tunes]
-
-
-def _of_its_transport(table: Table) -> Table:
-    """Return a scenario without the parameters of transports that it does not run."""
-    transports = table.get("transport", {})
-    if not isinstance(transports, Mapping):
-        return table
-    name = transports.get("name")
-    return table | {"transport": {k: v for k, v in transports.items() if k in ("name", name)}}
 
 
 def _ends(values: Sequence[Any], last_only: bool) -> Sequence[Any]:
