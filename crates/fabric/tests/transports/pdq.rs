@@ -151,6 +151,7 @@ fn at_high_load_flows_finish_later_than_under_dctcp_without_early_start() {
         let [pdq, dctcp] = pdq_and_dctcp_in_a_rack(0.8, 2000, &config);
         pdq / dctcp
     });
+    println!("{slow} and {default} times DCTCP's");
     assert!(slow > 1.2 && default < 0.9, "{slow} and {default} times DCTCP's");
 }
 
