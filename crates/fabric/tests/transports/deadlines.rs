@@ -27,27 +27,25 @@ fn in_time<T: Transport>(config: &T::Config, flows: Vec<Flow>) -> usize {
     both.filter(|(flow, record)| record.received <= flow.deadline.expect("a deadline")).count()
 }
 
-/// The most flows at once, up to 40, of which 90 % meet their deadlines in 20 runs, and of which 80 % do.
+/// The most flows at once, up to 32, of which 90 % meet their deadlines in 20 runs, and of which 80 % do.
 fn most<T: Transport>(config: &T::Config) -> [usize; 2] {
     let share = |count: u32| {
         let met: usize = (1..=20).map(|seed| in_time::<T>(config, queries(count, seed))).sum();
         met as f64 / f64::from(20 * count)
     };
-    let shares: Vec<f64> = (1..=40).map(share).collect();
+    let shares: Vec<f64> = (1..=32).map(share).collect();
     println!("{} of ten flows in time", shares[9]);
     [0.9, 0.8].map(|least| shares.iter().take_while(|share| **share >= least).count())
 }
 
-/// D3 doubles the flows of TCP that meet their deadlines, as its paper says. PDQ serves somewhat more than D3, and not three times as many, as is
-/// said of its paper. docs/trust.md has the numbers.
+/// D3 doubles the flows of TCP that meet their deadlines, as its paper says. PDQ serves up to half as many again as D3, and not three times as many,
+/// as is said of its paper. docs/trust.md has the numbers.
 #[test]
 fn d3_serves_twice_the_deadlines_of_tcp_and_pdq_more_than_d3() {
     let pdq = most::<Pdq>(&pdq::Config::default());
-    let late = most::<Pdq>(&pdq::Config { early_start_rtts: 0.0, ..pdq::Config::default() });
-    let measured = most::<Pdq>(&pdq::Config { early_start_rtt: pdq::EarlyStartRtt::Measured, ..pdq::Config::default() });
     let d3 = most::<D3>(&d3::Config::default());
     let tcp = most::<Tcp>(&tcp::Config::default());
-    println!("at 90 and 80 %: PDQ {pdq:?}, {late:?} without early start, {measured:?} with measured round trips, D3 {d3:?}, TCP {tcp:?}");
+    println!("at 90 and 80 %: PDQ {pdq:?}, D3 {d3:?}, TCP {tcp:?}");
     assert!(d3[0] >= 2 * tcp[0] && 2 * d3[1] >= 3 * tcp[1], "{d3:?}, {tcp:?}");
     assert!(pdq[0] >= d3[0] && pdq[1] > d3[1], "{pdq:?}, {d3:?}");
 }
