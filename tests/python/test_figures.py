@@ -62,6 +62,13 @@ def test_a_shipped_figure_is_valid_in_every_run(path):
                 run.job.scenario.plan()  # its workload and its transport fit its network
 
 
+def test_a_run_has_a_name_of_one_line():
+    """Labels of ticks may have several, and the progress of pase/failures came apart."""
+    figure = next(reader.read(path) for path in SHIPPED if path.match("pase/failures.toml"))
+    names = {run.job.label for run in plan(figure, "quick")}
+    assert "one dies, pase, seed 1" in names and not any("\n" in name for name in names)
+
+
 def test_the_claims_of_a_paper_are_all_asked():
     asked = {claim.id for path in SHIPPED for claim in reader.read(path).claims}
     claims = {"phost": 15, "pias": 15, "pase": 20, "top": 18}

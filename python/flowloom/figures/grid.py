@@ -297,7 +297,8 @@ def name(axes: Sequence[Axis], point: Mapping[str, Any]) -> str:
     words = []
     for axis in axes:
         if axis.name in point and len(axis.values) > 1:
-            text = axis.label(point[axis.name]) or toml.value(point[axis.name])
+            # Labels of ticks may have several lines.
+            text = " ".join(axis.label(point[axis.name]).split()) or toml.value(point[axis.name])
             words.append(f"{axis.name.replace('_', ' ')} {text}" if text[0].isdigit() else text)
     return ", ".join(words)
 
