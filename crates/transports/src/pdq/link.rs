@@ -14,7 +14,7 @@ struct Entry {
     deadline: Time,
     transmission: Duration,
     rtt: Duration,
-    /// In what early start counts.
+    /// The round-trip time in which early start counts.
     early_start_rtt: Duration,
     /// When a packet of the flow last passed.
     heard: Time,
