@@ -26,14 +26,14 @@ for _, field in pairs(frame) do
   fields[#fields + 1] = field
 end
 
-local units = { bytes = "B", picoseconds = "ps", bps = "b/s", float_bps = "b/s", kbps = "kb/s" }
+local units = { bytes = "B", picoseconds = "ps", bps = "b/s", kbps = "kb/s", float_picoseconds = "ps", float_bps = "b/s" }
 local numbers = { [1] = ProtoField.uint8, [2] = ProtoField.uint16, [4] = ProtoField.uint32, [8] = ProtoField.uint64 }
 
 -- Gives each number, flag and choice of a layout a field of its own. "name" is the field's place: transport, message, and the fields around it.
 local function declare(layout, name, label)
   if layout.kind == "number" then
     local unit = units[layout.unit]
-    local kind = layout.unit == "float_bps" and ProtoField.float or numbers[layout.bytes]
+    local kind = layout.unit:find("^float_") and ProtoField.float or numbers[layout.bytes]
     layout.field = kind(name, unit and (label .. " (" .. unit .. ")") or label)
     fields[#fields + 1] = layout.field
   elseif layout.kind == "flag" then

@@ -112,6 +112,8 @@ pub enum WireUnit {
     Bytes,
     /// Picoseconds.
     Picoseconds,
+    /// Picoseconds, as a floating-point number of 4 bytes (IEEE 754).
+    FloatPicoseconds,
     /// Bits per second.
     Bps,
     /// Bits per second, as a floating-point number of 4 bytes (IEEE 754).
@@ -133,6 +135,7 @@ impl WireUnit {
             WireUnit::Plain => "plain",
             WireUnit::Bytes => "bytes",
             WireUnit::Picoseconds => "picoseconds",
+            WireUnit::FloatPicoseconds => "float_picoseconds",
             WireUnit::Bps => "bps",
             WireUnit::FloatBps => "float_bps",
             WireUnit::Kbps => "kbps",

@@ -408,7 +408,8 @@ mod headers {
             slowest: asked.into(),
             deadline: Time::MAX,
             transmission: Duration::from_us(10),
-            rtt: Duration::from_us(10),
+            rtt: Duration::from_us(10).into(),
+            early_start_rtt: Duration::from_us(10).into(),
             sent: Time::ZERO,
         };
         pdq::Header::Data { number, packets: u32::MAX, request }

@@ -12,10 +12,10 @@ use crate::{Checked, Conditions, NoLoss, PortMemory, quantity, span_of};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EarlyStartRtt {
-    /// The least that the flow has reported to the link.
+    /// The least that the sender has measured to the flow's destination, with any flow.
     #[default]
     Least,
-    /// The last that the flow has reported.
+    /// The last that the flow has measured.
     Measured,
 }
 
@@ -122,7 +122,6 @@ impl Config {
     pub(super) fn link_rules(&self) -> LinkRules {
         LinkRules {
             early_start_rtts: self.early_start_rtts,
-            early_start_rtt: self.early_start_rtt,
             probe_rtts_per_flow: self.probe_rtts_per_flow,
             dampening_rtts: self.dampening_rtts,
             accept_min: self.accept_min,
@@ -237,7 +236,6 @@ impl Spans {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LinkRules {
     pub early_start_rtts: f64,
-    pub early_start_rtt: EarlyStartRtt,
     pub dampening_rtts: f64,
     pub accept_min: f64,
     pub reserve_promises: bool,

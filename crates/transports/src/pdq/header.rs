@@ -45,6 +45,31 @@ impl LineRate {
     }
 }
 
+/// A round-trip time in 32 bits: a floating-point number of picoseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RoundTrip(u32);
+
+wire_number!(RoundTrip, u32, FloatPicoseconds, |bits| Some(RoundTrip(bits)).filter(|rtt| rtt.as_ps() >= 0.0), |rtt| rtt.0);
+
+impl From<Duration> for RoundTrip {
+    fn from(rtt: Duration) -> RoundTrip {
+        RoundTrip((rtt.as_ps() as f32).to_bits())
+    }
+}
+
+impl From<RoundTrip> for Duration {
+    fn from(rtt: RoundTrip) -> Duration {
+        Duration::from_ps(rtt.as_ps() as u64)
+    }
+}
+
+impl RoundTrip {
+    /// In picoseconds.
+    pub fn as_ps(self) -> f32 {
+        f32::from_bits(self.0)
+    }
+}
+
 wire_format! {
     /// The scheduling header of data and probes. Switches on the way lower the rate or pause the flow.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,8 +84,10 @@ wire_format! {
         pub deadline: Time,
         /// The time that the rest of the flow takes at the rate of the sender's NIC.
         pub transmission: Duration,
-        /// The sender's last measured round-trip time.
-        pub rtt: Duration,
+        /// The flow's last measured round-trip time.
+        pub rtt: RoundTrip,
+        /// The round-trip time in which early start counts.
+        pub early_start_rtt: RoundTrip,
         /// When the packet was sent, on the sender's clock. The receiver returns it.
         pub sent: Time,
     }
@@ -155,14 +182,15 @@ pub(super) mod tests {
     }
 
     fn requests() -> impl Strategy<Value = Request> {
-        let parts = (any::<[u64; 5]>(), pausers(), any::<u32>());
-        parts.prop_map(|([rate, deadline, transmission, rtt, sent], pauser, slowest)| Request {
+        let parts = (any::<[u64; 6]>(), pausers(), any::<u32>());
+        parts.prop_map(|([rate, deadline, transmission, rtt, early_start_rtt, sent], pauser, slowest)| Request {
             rate: Rate::from_bps(rate),
             pauser,
             slowest: LineRate(slowest),
             deadline: Time::from_ps(deadline),
             transmission: Duration::from_ps(transmission),
-            rtt: Duration::from_ps(rtt),
+            rtt: Duration::from_ps(rtt).into(),
+            early_start_rtt: Duration::from_ps(early_start_rtt).into(),
             sent: Time::from_ps(sent),
         })
     }
@@ -206,6 +234,12 @@ pub(super) mod tests {
         fn the_rate_of_a_link_is_rounded_up_and_hardly_changed(bps in 1_u64..1_000_000_000_000_000) {
             let (line, rate) = (LineRate::from(Rate::from_bps(bps)).as_bps(), bps as f64);
             prop_assert!(line >= rate && line <= rate * (1.0 + 2.0_f64.powi(-23)), "{} and {}", line, rate);
+        }
+
+        #[test]
+        fn a_round_trip_is_hardly_changed(ps in 1_u64..1_000_000_000_000_000) {
+            let (near, rtt) = (f64::from(RoundTrip::from(Duration::from_ps(ps)).as_ps()), ps as f64);
+            prop_assert!((near - rtt).abs() <= rtt * 2.0_f64.powi(-24), "{} and {}", near, rtt);
         }
     }
 

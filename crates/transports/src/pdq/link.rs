@@ -2,7 +2,7 @@
 
 use flowloom_core::{Bytes, Duration, FlowId, NodeId, Rate, Time};
 
-use super::config::{EarlyStartRtt, LinkRules};
+use super::config::LinkRules;
 use super::header::{Feedback, LineRate, Pauser, Request};
 
 /// A flow on the list.
@@ -113,7 +113,7 @@ impl Link {
         kind: Kind,
         request: &mut Request,
     ) {
-        self.control(rules, now, waiting, request.rtt);
+        self.control(rules, now, waiting, request.rtt.into());
         request.slowest = request.slowest.min(self.line);
         if request.pauser.is_some_and(|node| node != self.node) {
             // Another node pauses the flow, so it needs no place here.
@@ -205,19 +205,15 @@ impl Link {
             rate: Rate::default(),
             deadline: request.deadline,
             transmission: request.transmission,
-            rtt: request.rtt,
-            early_start_rtt: request.rtt,
+            rtt: request.rtt.into(),
+            early_start_rtt: request.early_start_rtt.into(),
             heard: now,
             promised: Rate::default(),
             promised_until: Time::ZERO,
         };
         if let Some(at) = self.position(flow) {
-            let Entry { rate, promised, promised_until, early_start_rtt: before, .. } = self.list[at];
-            let early_start_rtt = match rules.early_start_rtt {
-                EarlyStartRtt::Least => request.rtt.min(before),
-                EarlyStartRtt::Measured => request.rtt,
-            };
-            return Some(self.place(at, Entry { rate, promised, promised_until, early_start_rtt, ..entry }));
+            let Entry { rate, promised, promised_until, .. } = self.list[at];
+            return Some(self.place(at, Entry { rate, promised, promised_until, ..entry }));
         }
         let most = rules.list_length(self.sending);
         if self.list.len() >= most {

@@ -14,7 +14,7 @@ use flowloom_core::{
 };
 
 pub use config::{Config, EarlyStartRtt};
-pub use header::{Feedback, Header, LineRate, Pauser, Request};
+pub use header::{Feedback, Header, LineRate, Pauser, Request, RoundTrip};
 pub use host::Host;
 pub use link::Link;
 pub use port::{Port, Switch};

@@ -1,10 +1,11 @@
 //! The sending end of PDQ's flows (§3.1).
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use flowloom_core::{AbortReason, Bytes, Duration, Event, Flow, FlowId, Gauge, NodeId, Packet, Rate, Readings, Site, Time};
 
-use super::config::{LinkRules, RTO_DOUBLINGS_MAX, Spans};
+use super::config::{EarlyStartRtt, LinkRules, RTO_DOUBLINGS_MAX, Spans};
 use super::link::Kind;
 use super::{Config, Feedback, Header, Link, Pauser, Request};
 use crate::toolkit::{FlowTable, Framing, IndexedHeap, Outbox, RangeSet, Timers};
@@ -13,6 +14,8 @@ use crate::toolkit::{FlowTable, Framing, IndexedHeap, Outbox, RangeSet, Timers};
 struct Sending {
     flow: FlowId,
     dst: NodeId,
+    /// The index of the least round trip to the destination.
+    least: u32,
     size: Bytes,
     packets: u32,
     /// [`Time::MAX`] without a deadline.
@@ -104,6 +107,11 @@ pub(super) struct Sender {
     /// The NIC is a link like those of switches.
     nic: Link,
     rules: LinkRules,
+    /// The least round trips to destinations, in the order of their first flows.
+    least_rtts: Vec<Duration>,
+    /// The indices of destinations in it.
+    destinations: HashMap<NodeId, u32>,
+    early_start_rtt: EarlyStartRtt,
     rate: Rate,
     /// The time of a full packet at this rate.
     packet_time: Duration,
@@ -127,6 +135,9 @@ impl Sender {
             timers: Timers::default(),
             nic: Link::new(site.node, rate, spans.rtt),
             rules: config.link_rules(),
+            least_rtts: Vec::new(),
+            destinations: HashMap::new(),
+            early_start_rtt: config.early_start_rtt,
             rate,
             packet_time: rate.transmit_time(site.wire.full),
             spans,
@@ -146,9 +157,14 @@ impl Sender {
 
     pub fn open(&mut self, now: Time, flow: &Flow, out: &mut Outbox<Header>) {
         let rtt = self.spans.rtt;
+        let least = *self.destinations.entry(flow.dst).or_insert(self.least_rtts.len() as u32);
+        if least as usize == self.least_rtts.len() {
+            self.least_rtts.push(Duration::LONGEST);
+        }
         let state = Sending {
             flow: flow.id,
             dst: flow.dst,
+            least,
             size: flow.size,
             packets: self.framing.packets(flow.size),
             deadline: flow.deadline.unwrap_or(Time::MAX),
@@ -200,6 +216,8 @@ impl Sender {
         let state = &mut self.flows[slot];
         state.rtt = now.saturating_since(sent).clamp(Duration::from_ps(1), self.spans.rto_max);
         state.timeouts = 0;
+        let least = &mut self.least_rtts[state.least as usize];
+        *least = state.rtt.min(*least);
         self.timers.set(slot, now + self.timeout(slot));
     }
 
@@ -291,13 +309,18 @@ impl Sender {
         let transmission = self.transmission(slot);
         let timeout = self.timeout(slot);
         let state = &mut self.flows[slot];
+        let early_start_rtt = match self.early_start_rtt {
+            EarlyStartRtt::Least => self.least_rtts[state.least as usize].min(state.rtt),
+            EarlyStartRtt::Measured => state.rtt,
+        };
         let mut request = Request {
             rate: self.rate,
             pauser: state.pauser,
             slowest: self.rate.into(),
             deadline: state.deadline,
             transmission,
-            rtt: state.rtt,
+            rtt: state.rtt.into(),
+            early_start_rtt: early_start_rtt.into(),
             sent: now,
         };
         let kind = if data_at.is_some() { Kind::Data } else { Kind::Probe };

@@ -5,7 +5,7 @@ use flowloom_fabric::pair::{Fate, Pair, PairSetup};
 use proptest::prelude::*;
 
 use super::header::tests::headers;
-use super::{Config, Header, Pdq};
+use super::{Config, EarlyStartRtt, Header, Pdq, RoundTrip};
 use crate::trial::{self, assail, attacks, lose, trials};
 
 const SECOND: Time = Time::from_ps(1_000_000_000_000);
@@ -104,6 +104,29 @@ fn the_shorter_flow_has_the_link_and_the_longer_starts_as_it_ends() {
     assert!(last - first <= RTT * 2, "the longer flow sends from {first} on, and the shorter ends at {last}");
     let total = RTT * 2 + transmission(200_000) + transmission(400_000) + DELAY;
     assert!(pair.flow(long).fct() <= total + PACKET * 2, "{}, ideal {total}", pair.flow(long).fct());
+}
+
+/// The first flow to host 2 measures a round trip that is not delayed. The SYN of the next flow is delayed, and that of a flow to host 3.
+#[test]
+fn early_start_counts_in_the_least_round_trip_to_the_destination_or_in_the_last_of_the_flow() {
+    let late = RTT + Duration::from_us(200);
+    for (early_start_rtt, expected) in [(EarlyStartRtt::Least, [RTT, RTT, late]), (EarlyStartRtt::Measured, [RTT, late, late])]
+    {
+        let mut pair = pair(&Config { early_start_rtt, ..Config::default() }, 4);
+        pair.on_packet(|sent| match sent.packet.header {
+            Header::Syn { .. } if sent.packet.flow != FlowId(0) => Fate::Delay(Duration::from_us(200)),
+            _ => Fate::Pass,
+        });
+        for (id, dst) in [(0, 2), (1, 2), (2, 3)] {
+            pair.open_flow(Flow { start: after(Duration::from_ms(id.into())), ..flow(id, 0, dst, 1000, None) });
+        }
+        pair.run_to_end(SECOND);
+        let probed = pair.sent().iter().filter_map(|sent| match &sent.packet.header {
+            Header::Probe { request, .. } => Some(request.early_start_rtt),
+            _ => None,
+        });
+        assert_eq!(probed.collect::<Vec<_>>(), expected.map(RoundTrip::from), "{early_start_rtt:?}");
+    }
 }
 
 /// Without early start, the next flow has to learn first that the last has ended: its next probe passes the switch at most a round trip
