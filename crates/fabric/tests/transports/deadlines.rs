@@ -38,7 +38,7 @@ fn most<T: Transport>(config: &T::Config) -> [usize; 2] {
     [0.9, 0.8].map(|least| shares.iter().take_while(|share| **share >= least).count())
 }
 
-/// D3 doubles the flows of TCP that meet their deadlines, as its paper says. PDQ serves up to half as many again as D3, and not three times as many,
+/// D3 doubles the flows of TCP that meet their deadlines, as its paper says. PDQ serves up to twice as many as D3, and not three times as many,
 /// as is said of its paper. docs/trust.md has the numbers.
 #[test]
 fn d3_serves_twice_the_deadlines_of_tcp_and_pdq_more_than_d3() {
@@ -47,5 +47,5 @@ fn d3_serves_twice_the_deadlines_of_tcp_and_pdq_more_than_d3() {
     let tcp = most::<Tcp>(&tcp::Config::default());
     println!("at 90 and 80 %: PDQ {pdq:?}, D3 {d3:?}, TCP {tcp:?}");
     assert!(d3[0] >= 2 * tcp[0] && 2 * d3[1] >= 3 * tcp[1], "{d3:?}, {tcp:?}");
-    assert!(pdq[0] >= d3[0] && pdq[1] > d3[1], "{pdq:?}, {d3:?}");
+    assert!(pdq[0] >= d3[0] && 2 * pdq[1] >= 3 * d3[1], "{pdq:?}, {d3:?}");
 }
