@@ -3,7 +3,7 @@
 use flowloom_core::{Bytes, Duration, FlowId, NodeId, Rate, Time};
 
 use super::config::LinkRules;
-use super::header::{Feedback, LineRate, Pauser, Request};
+use super::header::{Feedback, LineRate, Pauser, Request, RoundTrip};
 
 /// A flow on the list.
 #[derive(Clone, Copy, Debug)]
@@ -13,9 +13,9 @@ struct Entry {
     rate: Rate,
     deadline: Time,
     transmission: Duration,
-    rtt: Duration,
+    rtt: RoundTrip,
     /// The round-trip time in which early start counts.
-    early_start_rtt: Duration,
+    early_start_rtt: RoundTrip,
     /// When a packet of the flow last passed.
     heard: Time,
     /// The rate that a packet was promised, if that is higher, and the time until which its acknowledgement is expected.
@@ -205,8 +205,8 @@ impl Link {
             rate: Rate::default(),
             deadline: request.deadline,
             transmission: request.transmission,
-            rtt: request.rtt.into(),
-            early_start_rtt: request.early_start_rtt.into(),
+            rtt: request.rtt,
+            early_start_rtt: request.early_start_rtt,
             heard: now,
             promised: Rate::default(),
             promised_until: Time::ZERO,
@@ -248,7 +248,7 @@ impl Link {
     fn available(&self, rules: &LinkRules, now: Time, at: usize) -> Rate {
         let (mut used, mut credit) = (0, 0.0);
         for entry in &self.list[..at] {
-            let rtts = || entry.transmission.as_ps() as f64 / entry.early_start_rtt.as_ps().max(1) as f64;
+            let rtts = || entry.transmission.as_ps() as f64 / f64::from(entry.early_start_rtt.as_ps().max(1.0));
             if credit < rules.early_start_rtts && rtts() < rules.early_start_rtts {
                 credit += rtts();
             } else {
@@ -285,7 +285,7 @@ impl Link {
     fn expire(&mut self, rules: &LinkRules, now: Time) {
         for at in (0..self.list.len()).rev() {
             let entry = &self.list[at];
-            let silence = entry.rtt.max(self.rtt).checked_scale(rules.expiry_rtts(at)).unwrap_or(Duration::LONGEST);
+            let silence = Duration::from(entry.rtt).max(self.rtt).checked_scale(rules.expiry_rtts(at)).unwrap_or(Duration::LONGEST);
             if now.saturating_since(entry.heard) > silence {
                 self.remove(entry.flow);
             }
