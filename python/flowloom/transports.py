@@ -64,10 +64,17 @@ def transport(name: str) -> Transport:
 def _transport(
     name: str, label: str = "", color: str = "", marker: str = "", family: str = "unknown", **more: str
 ) -> Transport:
-    number = zlib.crc32(name.encode())
-    if not color:
-        red, green, blue = colorsys.hsv_to_rgb(number % 360 / 360, 0.75, 0.7)
-        color = f"#{round(red * 255):02X}{round(green * 255):02X}{round(blue * 255):02X}"
     if not marker and family != Family.BOUND.value:
-        marker = MARKERS[number // 360 % len(MARKERS)]
-    return Transport(label or name, color, marker, Family(family), **more)
+        marker = MARKERS[zlib.crc32(name.encode()) // 360 % len(MARKERS)]
+    return Transport(label or name, color or of_hue(hue(name)), marker, Family(family), **more)
+
+
+def hue(name: str) -> int:
+    """Return the hue of a transport without a colour of its own, in degrees. It is derived from the name."""
+    return zlib.crc32(name.encode()) % 360
+
+
+def of_hue(degrees: int) -> str:
+    """Return the colour with a hue."""
+    red, green, blue = colorsys.hsv_to_rgb(degrees % 360 / 360, 0.75, 0.7)
+    return f"#{round(red * 255):02X}{round(green * 255):02X}{round(blue * 255):02X}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import colorsys
 import dataclasses
 import itertools
 import json
@@ -882,6 +883,23 @@ def test_every_transport_has_a_look_of_its_own():
     # A transport that a user adds always has the same look, which no other transport has.
     assert style.transport("my_own") == style.transport("my_own")
     assert style.transport("my_own").color not in {each.color for each in transports().values()}
+
+
+def test_names_beside_each_other_have_colours_that_differ():
+    dice = random.Random(1)
+    for _ in range(200):
+        names = [f"variant {dice.randrange(10**6)}" for _ in range(8)]
+        looks = style.together(["phost", *names])
+        assert list(looks) == ["phost", *names] and looks["phost"] == style.transport("phost")
+        assert looks[names[0]] == style.transport(names[0])
+        for a, b in itertools.combinations(names, 2):
+            between = abs(hue(looks[a].color) - hue(looks[b].color))
+            assert min(between, 360 - between) >= 23, (a, b)
+
+
+def hue(color):
+    """Return a colour's hue in degrees, which is rounded to that of a colour of 24 bits."""
+    return 360 * colorsys.rgb_to_hsv(*to_rgb(color))[0]
 
 
 def test_only_the_catalogue_knows_transports_by_name():

@@ -65,7 +65,8 @@ def looks(grid: Grid, frame: Frame) -> list[tuple[Any, style.Look]]:
     members = values(grid, frame, name)
     if name == "transport":
         axis = grid.figure.axis(name)
-        return [(member, style.transport(member)._replace(label=_name(axis, member))) for member in members]
+        looks = style.together(axis.values)
+        return [(member, looks[member]._replace(label=_name(axis, member))) for member in members]
     # A number alone would be unclear in the legend, so it is preceded by the axis's title.
     title = "" if name == METRIC_AXIS or isinstance(members[0], str) else f"{grid.figure.axis(name).title} "
     labels = [title + label(grid, frame, name, member) for member in members]

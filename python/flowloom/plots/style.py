@@ -81,6 +81,27 @@ def transport(name: str) -> Look:
     return Look(found.label, found.color, found.marker, *_DASHES[found.family])
 
 
+_HUES_APART = 24
+"""In degrees."""
+
+
+def together(names: Sequence[str]) -> dict[str, Look]:
+    """Return the looks of transports in one drawing, by name. Of eight colours that are derived from names, no two are nearly the same."""
+    looks, hues = {}, list[int]()
+    for name in names:
+        looks[name] = transport(name)
+        if name not in transports.transports():
+            own = transports.hue(name)
+            hues.append(own if _apart(own, hues) >= _HUES_APART else max(range(360), key=lambda hue: _apart(hue, hues)))
+            looks[name] = looks[name]._replace(color=transports.of_hue(hues[-1]))
+    return looks
+
+
+def _apart(hue: int, others: Sequence[int]) -> int:
+    """Return how far a hue is from the nearest of others, in degrees."""
+    return min((abs((hue - other + 180) % 360 - 180) for other in others), default=180)
+
+
 def numbered(number: int, count: int, label: str) -> Look:
     """Return the n-th of `count` looks for a series other than transports: shades from dark to light, with markers."""
     import matplotlib as mpl
