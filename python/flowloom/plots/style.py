@@ -86,7 +86,10 @@ _HUES_APART = 24
 
 
 def together(names: Sequence[str]) -> dict[str, Look]:
-    """Return the looks of transports in one drawing, by name. Of eight colours that are derived from names, no two are nearly the same."""
+    """Return the looks of transports in one drawing, by name.
+
+    Of up to eight colours that are derived from names, no two are nearly the same.
+    """
     looks, hues = {}, list[int]()
     for name in names:
         looks[name] = transport(name)
