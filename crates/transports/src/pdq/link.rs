@@ -285,7 +285,8 @@ impl Link {
     fn expire(&mut self, rules: &LinkRules, now: Time) {
         for at in (0..self.list.len()).rev() {
             let entry = &self.list[at];
-            let silence = Duration::from(entry.rtt).max(self.rtt).checked_scale(rules.expiry_rtts(at)).unwrap_or(Duration::LONGEST);
+            let silence =
+                Duration::from(entry.rtt).max(self.rtt).checked_scale(rules.expiry_rtts(at)).unwrap_or(Duration::LONGEST);
             if now.saturating_since(entry.heard) > silence {
                 self.remove(entry.flow);
             }
