@@ -107,7 +107,7 @@ pub(super) struct Sender {
     /// The NIC is a link like those of switches.
     nic: Link,
     rules: LinkRules,
-    /// The least round trips to destinations, in the order of their first flows.
+    /// The least round trips to destinations, in the order of their first flows; [`Duration::LONGEST`] until one is measured.
     least_rtts: Vec<Duration>,
     /// The indices of destinations in it.
     destinations: HashMap<NodeId, u32>,
