@@ -1,8 +1,10 @@
 //! Programs in the kernel: how they are loaded, become filters of a device, and count.
 
+use std::io::ErrorKind;
+
 use aya::maps::{Array, Map, MapData, PerCpuArray};
 use aya::programs::tc::{self, NlOptions, SchedClassifierLink, TcAttachOptions};
-use aya::programs::{SchedClassifier, TcAttachType};
+use aya::programs::{ProgramError, SchedClassifier, TcAttachType};
 use aya::{Ebpf, EbpfLoader, Pod};
 
 use crate::device::{Device, Filter};
@@ -17,9 +19,36 @@ pub fn load(mut loader: EbpfLoader<'_>, object: &[u8], names: &[&str]) -> Result
     let what = "load the program (it needs root, and a kernel of 5.13 or later with BTF)";
     let mut programs = loader.load(object).map_err(failed(what))?;
     for name in names {
-        program(&mut programs, name)?.load().map_err(failed(what))?;
+        load_program(program(&mut programs, name)?).map_err(failed(what))?;
     }
     Ok(programs)
+}
+
+/// Whether a program is in the kernel now.
+pub type Loaded = std::result::Result<(), ProgramError>;
+
+/// Loads one program into the kernel, again if a signal interrupts the kernel's check of it.
+///
+/// # Errors
+///
+/// The kernel refuses.
+pub fn load_program(program: &mut SchedClassifier) -> Loaded {
+    again_if_interrupted(|| program.load())
+}
+
+/// How often a program is loaded before a signal that interrupts it each time is an error.
+const ATTEMPTS: u32 = 10;
+
+/// The kernel gives up with `EAGAIN` when this thread gets a signal while the program is checked, which takes milliseconds. Any stop of
+/// the process is such a signal: a debugger's, job control's or the freezer's.
+fn again_if_interrupted(mut load: impl FnMut() -> Loaded) -> Loaded {
+    for _ in 1..ATTEMPTS {
+        match load() {
+            Err(ProgramError::LoadError { io_error, .. }) if io_error.kind() == ErrorKind::WouldBlock => {}
+            loaded => return loaded,
+        }
+    }
+    load()
 }
 
 /// One of the programs of an object.
@@ -57,7 +86,7 @@ pub fn attach_filter(program: &mut SchedClassifier, device: &Device, priority: u
 /// Removes the filters of outgoing packets that are programs with this name, if there are any.
 pub fn detach_filter(device: &Device, name: &str) -> Result<()> {
     match tc::qdisc_detach_program(&device.name, TcAttachType::Egress, name) {
-        Err(tc::TcError::IoError(error)) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(tc::TcError::IoError(error)) if error.kind() == ErrorKind::NotFound => Ok(()),
         other => other.map_err(failed("detach the program")),
     }
 }
@@ -78,4 +107,48 @@ pub fn sum<const N: usize>(map: MapData) -> Result<[u64; N]> {
         }
     }
     Ok(total)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use aya_obj::VerifierLog;
+
+    use super::*;
+
+    /// How often a program is loaded whose check is interrupted this often before it ends with `last`, and how that ends.
+    fn load_after(interruptions: u32, last: Option<ErrorKind>) -> (u32, Option<ErrorKind>) {
+        let mut attempts = 0;
+        let error = |kind: ErrorKind| ProgramError::LoadError {
+            io_error: io::Error::from(kind),
+            verifier_log: VerifierLog::new(String::new()),
+        };
+        let ended = again_if_interrupted(|| {
+            attempts += 1;
+            if attempts <= interruptions {
+                Err(error(ErrorKind::WouldBlock))
+            } else {
+                last.map_or(Ok(()), |kind| Err(error(kind)))
+            }
+        });
+        let kind = match ended {
+            Ok(()) => None,
+            Err(ProgramError::LoadError { io_error, .. }) => Some(io_error.kind()),
+            Err(other) => panic!("{other}"),
+        };
+        (attempts, kind)
+    }
+
+    #[test]
+    fn a_signal_does_not_keep_a_program_from_being_loaded() {
+        assert_eq!(load_after(0, None), (1, None));
+        assert_eq!(load_after(3, None), (4, None));
+        assert_eq!(load_after(u32::MAX, None), (ATTEMPTS, Some(ErrorKind::WouldBlock)), "it ends whatever happens");
+        assert_eq!(
+            load_after(1, Some(ErrorKind::PermissionDenied)),
+            (2, Some(ErrorKind::PermissionDenied)),
+            "a refusal is final"
+        );
+    }
 }

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use aya::Ebpf;
 use aya::maps::{HashMap as Table, PerCpuArray};
 use aya::programs::{SchedClassifier, TestRun, TestRunOptions};
+use flowloom_tagger::load_program;
 use packets::{ETHERNET, Packet, TCP, UDP};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -59,7 +60,7 @@ impl Tag {
     fn sweep(&mut self) -> u64 {
         let program: &mut SchedClassifier = self.0.program_mut("flowloom_sweep").unwrap().try_into().unwrap();
         if program.fd().is_err() {
-            program.load().unwrap();
+            load_program(program).unwrap();
         }
         program.test_run(TestRunOptions { data_in: Some(&[0; 64]), ..TestRunOptions::default() }).unwrap();
         let sizes: PerCpuArray<_, u64> = self.0.map("sizes").unwrap().try_into().unwrap();

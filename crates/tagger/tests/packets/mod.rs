@@ -3,6 +3,7 @@
 use aya::maps::{Array, PerCpuArray};
 use aya::programs::{SchedClassifier, TestRun, TestRunOptions};
 use aya::{Ebpf, EbpfLoader};
+use flowloom_tagger::load_program;
 
 use crate::testbed;
 
@@ -21,7 +22,7 @@ pub fn load(object: &[u8], name: &str) -> Option<Ebpf> {
         }
     };
     let program: &mut SchedClassifier = programs.program_mut(name).unwrap().try_into().unwrap();
-    program.load().unwrap();
+    load_program(program).unwrap();
     Some(programs)
 }
 
