@@ -32,7 +32,7 @@ help:
 	@echo 'make test   every test: cargo test, then pytest'
 	@echo 'make fuzz   scenarios, files and headers that nobody wrote, for SECONDS=60 each; make trials: NUMBER=200 random scenarios of each transport'
 	@echo 'make lint   rustfmt, clippy, rustdoc, ruff, mypy; make style: without clippy and rustdoc, which compile'
-	@echo 'make bench  how fast the simulator is here, and ns-3 beside it; make bench-memory: what flows take'
+	@echo 'make bench  how fast the simulator is here, on one core and on all, and ns-3 beside it; make bench-memory: what flows take'
 	@echo 'make docs   the API documentation in target/doc, the reference of scenarios, and the outputs and pictures of commands in docs'
 	@echo 'The command line itself is $(BIN)/flowloom once one of them has run.'
 
@@ -134,7 +134,7 @@ lint: style
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --quiet
 
 bench: $(RELEASE)
-	@$(BIN)/python benches/bench.py speed instructions ns3 startup
+	@$(BIN)/python benches/bench.py speed instructions threads ns3 startup
 
 bench-memory: $(RELEASE)
 	@$(BIN)/python benches/bench.py memory
