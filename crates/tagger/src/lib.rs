@@ -20,7 +20,7 @@ mod tagger;
 mod testing;
 
 pub use device::enter_namespace;
-pub use programs::{Loaded, load_program};
+pub use programs::load_program;
 pub use rules::{Rules, THRESHOLDS_MAX};
 pub use status::{Bin, Class, Status, bin_of, last_of_bin};
 pub use tagger::{OBJECT, Options, Tagger, detach_all, devices};

@@ -10,31 +10,31 @@ use aya::{Ebpf, EbpfLoader, Pod};
 use crate::device::{Device, Filter};
 use crate::{Error, Result, failed};
 
+const LOAD: &str = "load the program (it needs root, and a kernel of 5.13 or later with BTF)";
+
 /// Loads compiled programs into the kernel.
 ///
 /// # Errors
 ///
 /// The kernel refuses, or the object lacks one of the programs.
 pub fn load(mut loader: EbpfLoader<'_>, object: &[u8], names: &[&str]) -> Result<Ebpf> {
-    let what = "load the program (it needs root, and a kernel of 5.13 or later with BTF)";
-    let mut programs = loader.load(object).map_err(failed(what))?;
+    let mut programs = loader.load(object).map_err(failed(LOAD))?;
     for name in names {
-        load_program(program(&mut programs, name)?).map_err(failed(what))?;
+        load_program(program(&mut programs, name)?)?;
     }
     Ok(programs)
 }
-
-/// Whether a program is in the kernel now.
-pub type Loaded = std::result::Result<(), ProgramError>;
 
 /// Loads one program into the kernel, again if a signal interrupts the kernel's check of it.
 ///
 /// # Errors
 ///
 /// The kernel refuses.
-pub fn load_program(program: &mut SchedClassifier) -> Loaded {
-    again_if_interrupted(|| program.load())
+pub fn load_program(program: &mut SchedClassifier) -> Result<()> {
+    again_if_interrupted(|| program.load()).map_err(failed(LOAD))
 }
+
+type Loaded = std::result::Result<(), ProgramError>;
 
 /// How often a program is loaded before a signal that interrupts it each time is an error.
 const ATTEMPTS: u32 = 10;
