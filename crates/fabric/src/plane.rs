@@ -209,15 +209,25 @@ impl<H: Wire, O: Observer<H>> LinkLayer<H> for Links<H, O> {
         self.observer.packet_queued(self.now, link, id, packet, books.queued_bytes + u64::from(packet.size_bytes));
     }
 
-    /// Changes the queue's length and its integrals over time. A change by d at time t adds d × (T - t) to the integral up to time T: it takes
-    /// away d × t here, and [`Plane::counters`] adds the last length times T.
+    /// Adds to the queue's length, and to its integrals over time. A change by d at time t adds d × (T - t) to the integral up to time T: d × t is taken away here, and
+    /// [`Plane::counters`] adds the last length times T.
     #[inline]
-    fn queue_changes(&mut self, books: &mut Books, packets: i32, bytes: i64) {
-        let now = i128::from(self.now.as_ps());
+    fn queue_grows(&mut self, books: &mut Books, packets: u32, bytes: u32) {
+        let now = u128::from(self.now.as_ps());
         let counters = &mut books.counters;
-        counters.byte_time = counters.byte_time.wrapping_sub((i128::from(bytes) * now) as u128);
-        counters.packet_time = counters.packet_time.wrapping_sub((i128::from(packets) * now) as u128);
-        books.queued_bytes = books.queued_bytes.wrapping_add_signed(bytes);
+        counters.byte_time = counters.byte_time.wrapping_sub(u128::from(bytes) * now);
+        counters.packet_time = counters.packet_time.wrapping_sub(u128::from(packets) * now);
+        books.queued_bytes += u64::from(bytes);
+    }
+
+    /// The opposite. One function for both, with a signed change, took 5 more instructions for each packet that leaves.
+    #[inline]
+    fn queue_shrinks(&mut self, books: &mut Books, packets: u32, bytes: u32) {
+        let now = u128::from(self.now.as_ps());
+        let counters = &mut books.counters;
+        counters.byte_time = counters.byte_time.wrapping_add(u128::from(bytes) * now);
+        counters.packet_time = counters.packet_time.wrapping_add(u128::from(packets) * now);
+        books.queued_bytes -= u64::from(bytes);
     }
 
     #[inline]

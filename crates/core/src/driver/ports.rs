@@ -35,8 +35,12 @@ pub trait LinkLayer<H> {
     fn arrived(&mut self, link: LinkId, books: &Self::Books, id: PacketId) {
         let _ = (link, books, id);
     }
-    /// A queue changes by this many packets and bytes.
-    fn queue_changes(&mut self, books: &mut Self::Books, packets: i32, bytes: i64) {
+    /// This many packets and bytes come into a queue.
+    fn queue_grows(&mut self, books: &mut Self::Books, packets: u32, bytes: u32) {
+        let _ = (books, packets, bytes);
+    }
+    /// This many packets and bytes leave a queue.
+    fn queue_shrinks(&mut self, books: &mut Self::Books, packets: u32, bytes: u32) {
         let _ = (books, packets, bytes);
     }
     /// A packet was queued. What it pushed out has left the queue, and so has the packet that a free port sent at once.
@@ -132,10 +136,31 @@ impl<P, L, B> EgressPort<P, L, B> {
     /// Schedules service of the port at `at`, unless an earlier service is pending.
     #[inline]
     fn serve_by<H, K: LinkLayer<H, Line = L, Books = B>>(&mut self, link: LinkId, at: Time, link_layer: &mut K) {
-        if at < self.serve_at {
-            self.serve_at = at;
+        if self.notes_service(at) {
             link_layer.schedule_service(link, at);
         }
+    }
+
+    /// Notes that the port is served at `at`. Returns false if an earlier service is pending.
+    #[inline(always)]
+    fn notes_service(&mut self, at: Time) -> bool {
+        let is_next = at < self.serve_at;
+        if is_next {
+            self.serve_at = at;
+        }
+        is_next
+    }
+
+    /// The time at which the port may be served, if that is later than now.
+    #[inline(always)]
+    fn must_wait<H, K>(&self, link: LinkId, link_layer: &K) -> Option<Time>
+    where
+        P: Discipline<H>,
+        K: LinkLayer<H, Line = L, Books = B>,
+    {
+        let (now, busy_until) = (link_layer.now(), link_layer.busy_until(link));
+        let ready_at = self.discipline.ready_at(busy_until.max(now));
+        (ready_at > now).then_some(ready_at)
     }
 
     /// Takes a packet out of the queue's length. A link frame has never been in it: ports create them when they send them.
@@ -143,15 +168,17 @@ impl<P, L, B> EgressPort<P, L, B> {
     fn leaves_queue<H, K: LinkLayer<H, Line = L, Books = B>>(&mut self, id: PacketId, link_layer: &mut K) {
         let packet = &link_layer.pool()[id];
         if packet.dst != NodeId::LINK {
-            let bytes = i64::from(packet.size_bytes);
-            self.queue_changes(-1, -bytes, link_layer);
+            let bytes = packet.size_bytes;
+            link_layer.queue_shrinks(&mut self.books, 1, bytes);
+            self.queued_packets -= 1;
         }
     }
 
+    /// Adds a packet of `bytes` bytes to the queue's length.
     #[inline]
-    fn queue_changes<H, K: LinkLayer<H, Line = L, Books = B>>(&mut self, packets: i32, bytes: i64, link_layer: &mut K) {
-        link_layer.queue_changes(&mut self.books, packets, bytes);
-        self.queued_packets = self.queued_packets.wrapping_add_signed(packets);
+    fn joins_queue<H, K: LinkLayer<H, Line = L, Books = B>>(&mut self, bytes: u32, link_layer: &mut K) {
+        link_layer.queue_grows(&mut self.books, 1, bytes);
+        self.queued_packets += 1;
     }
 }
 
@@ -343,8 +370,8 @@ impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
 
     fn enqueue_and_serve(&mut self, link: LinkId, id: PacketId, ingress: PortNumber) {
         let egress = &mut self.egress_ports[link.index()];
-        let bytes = i64::from(self.link_layer.pool()[id].size_bytes);
-        egress.queue_changes(1, bytes, &mut self.link_layer);
+        let bytes = self.link_layer.pool()[id].size_bytes;
+        egress.joins_queue(bytes, &mut self.link_layer);
         egress.discipline.enqueue(&mut port_call!(self, egress, ingress), id);
         if self.effects.any {
             return self.enqueue_with_effects(link);
@@ -375,7 +402,7 @@ impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
 
     #[inline(always)]
     fn serve_or_schedule(&mut self, link: LinkId) {
-        match self.must_wait(link) {
+        match self.egress_ports[link.index()].must_wait(link, &self.link_layer) {
             None => self.serve(link),
             Some(ready_at) => self.serve_by(link, ready_at),
         }
@@ -384,32 +411,25 @@ impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
     /// The same for a port at which a packet was queued. It counts what waits: if the port sends a packet now, that one does not.
     #[inline(always)]
     fn serve_and_count(&mut self, link: LinkId) {
-        match self.must_wait(link) {
+        let egress = &mut self.egress_ports[link.index()]; // once: each look-up after the discipline's call checks the index again
+        match egress.must_wait(link, &self.link_layer) {
             None => {
                 self.serve(link);
                 self.link_layer.queued(&mut self.egress_ports[link.index()].books);
             }
             Some(ready_at) => {
-                self.link_layer.queued(&mut self.egress_ports[link.index()].books);
-                self.serve_by(link, ready_at);
+                self.link_layer.queued(&mut egress.books);
+                if egress.notes_service(ready_at) {
+                    self.schedule_service(link, ready_at);
+                }
             }
         }
-    }
-
-    /// The time at which a port may be served, if that is later than now.
-    #[inline(always)]
-    fn must_wait(&self, link: LinkId) -> Option<Time> {
-        let (now, busy_until) = (self.link_layer.now(), self.link_layer.busy_until(link));
-        let ready_at = self.egress_ports[link.index()].discipline.ready_at(busy_until.max(now));
-        (ready_at > now).then_some(ready_at)
     }
 
     /// Schedules service of the port at `at`, unless an earlier service is pending.
     #[inline(always)]
     fn serve_by(&mut self, link: LinkId, at: Time) {
-        let egress = &mut self.egress_ports[link.index()];
-        if at < egress.serve_at {
-            egress.serve_at = at;
+        if self.egress_ports[link.index()].notes_service(at) {
             self.schedule_service(link, at);
         }
     }
@@ -463,11 +483,11 @@ impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
         let Ports { link_layer, egress_ports, effects, errands, .. } = self;
         let egress = &mut egress_ports[link.index()];
         for (id, payload, size_bytes) in effects.duplicated.drain(..) {
-            egress.queue_changes(1, i64::from(size_bytes), link_layer);
+            egress.joins_queue(size_bytes, link_layer);
             link_layer.duplicated(id, payload);
         }
         for (id, payload, cut) in effects.trimmed.drain(..) {
-            egress.queue_changes(0, -i64::from(cut), link_layer);
+            link_layer.queue_shrinks(&mut egress.books, 0, cut);
             link_layer.trimmed(&mut egress.books, id, payload);
         }
         link_layer.marked(&mut egress.books, std::mem::take(&mut effects.marked));

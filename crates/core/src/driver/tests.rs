@@ -268,9 +268,9 @@ mod ports {
         alarms: Vec<(u32, Time)>,
         dropped: Vec<DropReason>,
         marked: u64,
-        queued: i32,
+        queued: u32,
         /// The most packets that were queued.
-        peak: i32,
+        peak: u32,
     }
 
     impl LinkLayer<()> for Below {
@@ -307,8 +307,11 @@ mod ports {
         fn schedule_alarm(&mut self, link: LinkId, at: Time) {
             self.alarms.push((link.0, at));
         }
-        fn queue_changes(&mut self, (): &mut (), packets: i32, _: i64) {
+        fn queue_grows(&mut self, (): &mut (), packets: u32, _: u32) {
             self.queued += packets;
+        }
+        fn queue_shrinks(&mut self, (): &mut (), packets: u32, _: u32) {
+            self.queued -= packets;
         }
         fn queued(&mut self, (): &mut ()) {
             self.peak = self.peak.max(self.queued);
