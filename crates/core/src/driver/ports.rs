@@ -141,7 +141,7 @@ impl<P, L, B> EgressPort<P, L, B> {
         }
     }
 
-    /// Notes that the port is served at `at`. Returns false if an earlier service is pending.
+    /// Notes a service of the port at `at`, unless an earlier one is pending. Returns whether it did.
     #[inline(always)]
     fn notes_service(&mut self, at: Time) -> bool {
         let is_next = at < self.serve_at;
@@ -411,7 +411,7 @@ impl<H, P: Discipline<H>, K: LinkLayer<H>> Ports<H, P, K> {
     /// The same for a port at which a packet was queued. It counts what waits: if the port sends a packet now, that one does not.
     #[inline(always)]
     fn serve_and_count(&mut self, link: LinkId) {
-        let egress = &mut self.egress_ports[link.index()]; // once: each look-up after the discipline's call checks the index again
+        let egress = &mut self.egress_ports[link.index()]; // once, since each look-up checks the index
         match egress.must_wait(link, &self.link_layer) {
             None => {
                 self.serve(link);
